@@ -1,0 +1,215 @@
+package rundir
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"path/filepath"
+)
+
+// EvidenceError says that evidence is missing, truncated or unreadable: what
+// depends on it is not checked.
+type EvidenceError struct {
+	File   string
+	Offset int64 // bytes read before the fault, -1 if not meaningful
+	Reason string
+}
+
+func (e *EvidenceError) Error() string {
+	if e.Offset < 0 {
+		return fmt.Sprintf("%s: %s", e.File, e.Reason)
+	}
+	return fmt.Sprintf("%s: %s at byte %d", e.File, e.Reason, e.Offset)
+}
+
+// AlteredError says that a row file is whole but its count is not what its
+// writer counted: rows were removed or added. Its rows can be judged.
+type AlteredError struct {
+	File            string
+	Found, Recorded int64
+}
+
+func (e *AlteredError) Error() string {
+	return fmt.Sprintf("%s: holds %d records, its trailer says %d", e.File, e.Found, e.Recorded)
+}
+
+// WriteJSON writes v as indented JSON, whole or not at all: to a temporary
+// file, synced, then renamed.
+func WriteJSON(path string, v any) error {
+	body, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return WriteFile(path, append(body, '\n'))
+}
+
+// WriteFile writes body to path, whole or not at all, making its folder.
+func WriteFile(path string, body []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	defer os.Remove(f.Name())
+	_, werr := f.Write(body)
+	if err := errors.Join(werr, f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
+// ReadJSON reads a file written by WriteJSON. A missing, empty or cut file is
+// an *EvidenceError.
+func ReadJSON(path string, v any) error {
+	body, err := os.ReadFile(path)
+	if err != nil {
+		return &EvidenceError{path, -1, reasonOf(err)}
+	}
+	if len(bytes.TrimSpace(body)) == 0 {
+		return &EvidenceError{path, 0, "is empty"}
+	}
+	dec := json.NewDecoder(bytes.NewReader(body))
+	if err := dec.Decode(v); err != nil {
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			return &EvidenceError{path, int64(len(body)), "is truncated"}
+		}
+		return &EvidenceError{path, dec.InputOffset(), "cannot be read: " + err.Error()}
+	}
+	return nil
+}
+
+// ReadPlan reads and checks plan.json.
+func (d Dir) ReadPlan() (*Plan, error) {
+	var p Plan
+	if err := ReadJSON(d.Plan(), &p); err != nil {
+		return nil, err
+	}
+	if err := p.Validate(); err != nil {
+		return nil, &EvidenceError{d.Plan(), -1, err.Error()}
+	}
+	return &p, nil
+}
+
+type trailer struct {
+	EOF     bool  `json:"eof"`
+	Records int64 `json:"records"`
+}
+
+// RowWriter writes a row file. Not safe for concurrent use.
+type RowWriter struct {
+	path    string
+	f       *os.File
+	w       *bufio.Writer
+	enc     *json.Encoder
+	records int64
+}
+
+// CreateRows starts a row file, making its folder.
+func CreateRows(path string) (*RowWriter, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, fmt.Errorf("create %s: %w", path, err)
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return nil, fmt.Errorf("create %s: %w", path, err)
+	}
+	w := bufio.NewWriterSize(f, 1<<16)
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	return &RowWriter{path: path, f: f, w: w, enc: enc}, nil
+}
+
+// Write appends one row.
+func (w *RowWriter) Write(row any) error {
+	if err := w.enc.Encode(row); err != nil {
+		return fmt.Errorf("write %s: %w", w.path, err)
+	}
+	w.records++
+	return nil
+}
+
+// Flush makes the rows so far readable by others (timeline.jsonl is followed
+// while a run goes on).
+func (w *RowWriter) Flush() error { return w.w.Flush() }
+
+// Close writes the trailer and syncs. A file that was not closed counts as
+// truncated.
+func (w *RowWriter) Close() error {
+	err := w.enc.Encode(trailer{true, w.records})
+	if err := errors.Join(err, w.w.Flush(), w.f.Sync(), w.f.Close()); err != nil {
+		return fmt.Errorf("close %s: %w", w.path, err)
+	}
+	return nil
+}
+
+// Abort closes the file without its trailer.
+func (w *RowWriter) Abort() { _ = errors.Join(w.w.Flush(), w.f.Close()) }
+
+// Rows streams the rows of a row file. The sequence ends after the first
+// error: an *EvidenceError where the file is missing, cut or unreadable, or,
+// after all rows, an *AlteredError where the count is not the trailer's.
+func Rows[T any](path string) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var zero T
+		fail := func(err error) { yield(zero, err) }
+		f, err := os.Open(path)
+		if err != nil {
+			fail(&EvidenceError{path, -1, reasonOf(err)})
+			return
+		}
+		defer f.Close()
+		r := bufio.NewReaderSize(f, 1<<16)
+		var at, records int64
+		for {
+			line, err := r.ReadBytes('\n')
+			if err != nil && !errors.Is(err, io.EOF) {
+				fail(&EvidenceError{path, at, err.Error()})
+				return
+			}
+			if err != nil {
+				fail(&EvidenceError{path, at + int64(len(line)), "is truncated: no trailer"})
+				return
+			}
+			if bytes.HasPrefix(line, []byte(`{"eof":true`)) {
+				var t trailer
+				if err := json.Unmarshal(line, &t); err != nil {
+					fail(&EvidenceError{path, at, "trailer cannot be read: " + err.Error()})
+				} else if t.Records != records {
+					fail(&AlteredError{path, records, t.Records})
+				}
+				return
+			}
+			var row T
+			if err := json.Unmarshal(line, &row); err != nil {
+				fail(&EvidenceError{path, at, "row cannot be read: " + err.Error()})
+				return
+			}
+			at += int64(len(line))
+			records++
+			if !yield(row, nil) {
+				return
+			}
+		}
+	}
+}
+
+func reasonOf(err error) string {
+	if errors.Is(err, os.ErrNotExist) {
+		return "is missing"
+	}
+	var pe *os.PathError
+	if errors.As(err, &pe) {
+		return "cannot be opened: " + pe.Err.Error()
+	}
+	return err.Error()
+}

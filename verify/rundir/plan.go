@@ -1,0 +1,102 @@
+package rundir
+
+import (
+	"fmt"
+	"time"
+)
+
+// PlanSchema is the version of plan.json this build writes and reads.
+const PlanSchema = 1
+
+// Plan is plan.json: all that was decided before the first request, and all
+// that a verdict may lean on beside the evidence.
+type Plan struct {
+	Schema    int       `json:"schema"`
+	Name      string    `json:"name"` // "bench" or the scenario's name
+	Seed      uint64    `json:"seed"`
+	Scheme    string    `json:"scheme"`
+	Command   string    `json:"command"` // the command line, to run it again
+	CreatedAt time.Time `json:"created_at"`
+
+	Activities []Activity `json:"activities"`
+	Workload   Workload   `json:"workload"`
+	Load       LoadPlan   `json:"load"`
+	SLOs       []SLO      `json:"slos"`
+	SLOMode    string     `json:"slo_mode"` // "enforce": a missed SLO fails the run; "report": it is shown only
+	Limits     Limits     `json:"limits"`
+
+	Invariants    []string  `json:"invariants"`     // required ids: not checked means inconclusive
+	LossContracts []string  `json:"loss_contracts"` // declared losses this run may use (invariants.md)
+	MustHits      []MustHit `json:"must_hits"`      // what the faults must have hit, else inconclusive
+}
+
+// Activity is one sale of one SKU.
+type Activity struct {
+	ActivityID int64     `json:"activity_id"`
+	SKUID      int64     `json:"sku_id"`
+	Stock      int64     `json:"stock"`  // units at the start, in Redis
+	Tokens     int64     `json:"tokens"` // units at the start, in PostgreSQL; equals Stock unless a scenario says otherwise
+	Version    int64     `json:"version"`
+	Resell     bool      `json:"resell"`
+	StartsAt   time.Time `json:"starts_at"`
+	EndsAt     time.Time `json:"ends_at"`
+}
+
+// LoadPlan is what the generator was told. Durations are milliseconds.
+type LoadPlan struct {
+	RatePerS    int64 `json:"rate_per_s"`
+	DurationMS  int64 `json:"duration_ms"`
+	Scheduled   int64 `json:"scheduled"` // requests: rate x duration, exactly
+	Connections int   `json:"connections"`
+	Depth       int   `json:"depth"` // requests in flight a connection, at most
+	TimeoutMS   int64 `json:"timeout_ms"`
+}
+
+// SLO is a figure that must be below (op "<") or at least (op ">=") Target.
+// Metric names a figure of run.json by its path, e.g. "latency_ms.all.p99".
+type SLO struct {
+	Name   string  `json:"name"`
+	Metric string  `json:"metric"`
+	Op     string  `json:"op"`
+	Target float64 `json:"target"`
+}
+
+// Limits beyond which a run proves nothing, or an invariant of time breaks.
+// All are milliseconds.
+type Limits struct {
+	SendLagP99MS float64 `json:"send_lag_p99_ms"` // above it the generator fell behind: inconclusive
+	ConvergeMS   int64   `json:"converge_ms"`     // from the last answer to quiescence
+	GateLagMS    int64   `json:"gate_lag_ms"`     // how long a gate may refuse on old knowledge
+}
+
+// MustHit says what a fault must have hit for the run to prove anything.
+type MustHit struct {
+	Fault   string `json:"fault"`
+	Hit     string `json:"hit"` // e.g. "killed", "resent_by_scanner_only"
+	AtLeast int64  `json:"at_least"`
+}
+
+// Validate checks what a reader of the plan relies on.
+func (p *Plan) Validate() error {
+	switch {
+	case p.Schema != PlanSchema:
+		return fmt.Errorf("plan.json: schema %d, this build reads %d", p.Schema, PlanSchema)
+	case len(p.Activities) == 0:
+		return fmt.Errorf("plan.json: no activity")
+	case p.Load.Scheduled <= 0:
+		return fmt.Errorf("plan.json: load.scheduled is %d, must be positive", p.Load.Scheduled)
+	case p.SLOMode != "enforce" && p.SLOMode != "report":
+		return fmt.Errorf("plan.json: slo_mode %q, must be enforce or report", p.SLOMode)
+	}
+	for _, a := range p.Activities {
+		if a.ActivityID <= 0 || a.SKUID <= 0 || a.Stock <= 0 || a.Tokens <= 0 {
+			return fmt.Errorf("plan.json: activity %d SKU %d: ids, stock and tokens must be positive", a.ActivityID, a.SKUID)
+		}
+	}
+	for _, s := range p.SLOs {
+		if s.Op != "<" && s.Op != ">=" {
+			return fmt.Errorf("plan.json: slo %q: op %q, must be < or >=", s.Name, s.Op)
+		}
+	}
+	return nil
+}
