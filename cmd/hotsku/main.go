@@ -1,0 +1,80 @@
+// Command hotsku is the harness: it brings the stores up, loads the product, breaks it, judges the
+// evidence and reports.
+//
+// Exit codes: 0 done or passed, 1 violated or an SLO missed, 2 inconclusive (environment, evidence), 64
+// bad command line and nothing was started.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit codes of every subcommand.
+const (
+	exitEnvironment = 2
+	exitUsage       = 64
+)
+
+// usageError is a command line that cannot be obeyed.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// The first signal ends the work in order, the second the process at once.
+	context.AfterFunc(ctx, stop)
+	os.Exit(run(ctx, newRoot()))
+}
+
+func run(ctx context.Context, root *cobra.Command) int {
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintln(root.ErrOrStderr(), "hotsku: "+oneLine(err))
+	if errors.As(err, new(usageError)) {
+		return exitUsage
+	}
+	return exitEnvironment
+}
+
+func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "hotsku",
+		Short:         "Prove a flash-sale system on real stores, under load and faults",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usageError{fmt.Errorf("unknown command %q; hotsku --help lists the commands", args[0])}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usageError{fmt.Errorf("%w; %s --help lists the flags", err, cmd.CommandPath())}
+	})
+	root.AddCommand(newUp(), newDown(), newStatus())
+	return root
+}
+
+// noArgs refuses positional arguments with the exit code of a bad command line.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usageError{fmt.Errorf("%s takes no argument, but got %q; %[1]s --help lists the flags", cmd.CommandPath(), args[0])}
+	}
+	return nil
+}

@@ -1,0 +1,92 @@
+package proc
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Attach returns a handle on a running process that another one started. It counts as ready; its exit
+// code and peak memory stay unknown, its CPU time is what was last seen. ErrGone if it has ended.
+func Attach(name string, id Identity, logPath string) (*Process, error) {
+	fd, err := unix.PidfdOpen(id.PID, 0)
+	if errors.Is(err, unix.ESRCH) || errors.Is(err, unix.EINVAL) {
+		return nil, ErrGone
+	}
+	if err != nil {
+		return nil, fmt.Errorf("proc: attach to %s (pid %d): %w", name, id.PID, err)
+	}
+	// Checked after opening: the descriptor names whoever had the pid then.
+	if !id.Alive() {
+		_ = unix.Close(fd)
+		return nil, ErrGone
+	}
+	p := &Process{name: name, logPath: logPath, id: id,
+		ready: make(chan struct{}), done: make(chan struct{})}
+	close(p.ready)
+	released := make(chan struct{})
+	p.release = sync.OnceFunc(func() { close(released) })
+	go p.watch(fd, released)
+	return p, nil
+}
+
+// Release stops watching an attached process within a second and leaves it running; its Done is not
+// closed any more. It does nothing for a process that this one started.
+func (p *Process) Release() { p.release() }
+
+// watch ends with the process it watches, or when released.
+func (p *Process) watch(fd int, released <-chan struct{}) {
+	defer unix.Close(fd)
+	p.exit = ExitState{Code: -1}
+	for {
+		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		// The timeout bounds the age of the CPU time and the wait for a release.
+		n, err := unix.Poll(fds, int(time.Second/time.Millisecond))
+		if u, uerr := p.usage(); uerr == nil {
+			p.exit.User, p.exit.System = u.User, u.System
+		}
+		if n > 0 || (err != nil && !errors.Is(err, unix.EINTR)) {
+			close(p.done)
+			return
+		}
+		select {
+		case <-released:
+			return
+		default:
+		}
+	}
+}
+
+// Usage is the CPU time used so far by a process, its living descendants, and those it waited for.
+type Usage struct{ User, System time.Duration }
+
+// Usage reads the CPU time used so far; after the end it is ExitState's.
+func (p *Process) Usage() (Usage, error) {
+	if e, ended := p.ExitState(); ended {
+		return Usage{User: e.User, System: e.System}, nil
+	}
+	return p.usage()
+}
+
+func (p *Process) usage() (Usage, error) {
+	own, err := readStat(p.id.PID)
+	if err != nil {
+		return Usage{}, err
+	}
+	if own.start != p.id.Start {
+		return Usage{}, ErrGone
+	}
+	below, err := descendants(p.id.PID)
+	if err != nil {
+		return Usage{}, err
+	}
+	u := Usage{User: own.user, System: own.system}
+	for _, st := range below {
+		u.User += st.user
+		u.System += st.system
+	}
+	return u, nil
+}

@@ -1,0 +1,71 @@
+package proc
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// descendants returns the processes below root, parents before children. A process group would not
+// do: PostgreSQL's backends each lead one of their own.
+func descendants(root int) ([]stat, error) {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("proc: list processes: %w", err)
+	}
+	names, err := dir.Readdirnames(-1)
+	_ = dir.Close()
+	if err != nil {
+		return nil, fmt.Errorf("proc: list processes: %w", err)
+	}
+	children := make(map[int][]stat)
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		st, err := readStat(pid)
+		if errors.Is(err, ErrGone) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		children[st.ppid] = append(children[st.ppid], st)
+	}
+	found := append([]stat(nil), children[root]...)
+	for i := 0; i < len(found); i++ {
+		found = append(found, children[found[i].pid]...)
+	}
+	return found, nil
+}
+
+// signalTree signals root and what runs below it.
+func signalTree(root int, sig unix.Signal) error {
+	// A stop first, so that no fork falls between the listing and a stop or kill; and the listing before
+	// a kill, which hands the descendants to another parent.
+	if sig == unix.SIGSTOP || sig == unix.SIGKILL {
+		if err := signalOne(root, unix.SIGSTOP); err != nil {
+			return err
+		}
+	}
+	below, listErr := descendants(root)
+	errs := []error{listErr, signalOne(root, sig)}
+	for _, st := range below {
+		if now, err := readStat(st.pid); err != nil || now.start != st.start {
+			continue
+		}
+		errs = append(errs, signalOne(st.pid, sig))
+	}
+	return errors.Join(errs...)
+}
+
+func signalOne(pid int, sig unix.Signal) error {
+	if err := unix.Kill(pid, sig); err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("proc: signal %d with %s: %w", pid, unix.SignalName(sig), err)
+	}
+	return nil
+}

@@ -1,0 +1,92 @@
+package stack
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"regexp"
+)
+
+// requestGetBrokerClusterInfo is RequestCode.GET_BROKER_CLUSTER_INFO of RocketMQ's remoting protocol.
+const requestGetBrokerClusterInfo = 106
+
+// maxFrameBytes bounds what is read of an answer; RocketMQ's own limit is 16 MiB.
+const maxFrameBytes = 1 << 20
+
+// registeredBrokers asks a name server for the addresses of the master brokers it knows. It speaks the
+// protocol itself (length, header length, JSON header, body) because the client library has no call for it.
+func registeredBrokers(ctx context.Context, nameServer string) ([]string, error) {
+	conn, err := dial(ctx, nameServer)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	header, err := json.Marshal(map[string]any{"code": requestGetBrokerClusterInfo, "language": "GO",
+		"version": 0, "opaque": 1, "flag": 0, "serializeTypeCurrentRPC": "JSON"})
+	if err != nil {
+		return nil, err
+	}
+	frame := binary.BigEndian.AppendUint32(nil, uint32(4+len(header)))
+	frame = binary.BigEndian.AppendUint32(frame, uint32(len(header)))
+	if _, err := conn.Write(append(frame, header...)); err != nil {
+		return nil, err
+	}
+	answer, body, err := readFrame(conn)
+	if err != nil {
+		return nil, err
+	}
+	if answer.Code != 0 {
+		return nil, fmt.Errorf("name server answered code %d: %s", answer.Code, answer.Remark)
+	}
+	return masters(body)
+}
+
+type remotingHeader struct {
+	Code   int    `json:"code"`
+	Remark string `json:"remark"`
+}
+
+func readFrame(r io.Reader) (remotingHeader, []byte, error) {
+	var lengths [8]byte
+	if _, err := io.ReadFull(r, lengths[:]); err != nil {
+		return remotingHeader{}, nil, fmt.Errorf("read frame: %w", err)
+	}
+	total := binary.BigEndian.Uint32(lengths[:4])
+	headerLen := binary.BigEndian.Uint32(lengths[4:]) & 0xffffff // the top byte is the serialization
+	if total < 4 || total > maxFrameBytes || headerLen > total-4 {
+		return remotingHeader{}, nil, fmt.Errorf("read frame: impossible lengths %d and %d", total, headerLen)
+	}
+	rest := make([]byte, total-4)
+	if _, err := io.ReadFull(r, rest); err != nil {
+		return remotingHeader{}, nil, fmt.Errorf("read frame: %w", err)
+	}
+	var h remotingHeader
+	if err := json.Unmarshal(rest[:headerLen], &h); err != nil {
+		return remotingHeader{}, nil, fmt.Errorf("read frame header: %w", err)
+	}
+	return h, rest[headerLen:], nil
+}
+
+// RocketMQ's JSON leaves numbers that are keys unquoted: {0:"127.0.0.1:10911"}.
+var numericKey = regexp.MustCompile(`([{,])(\d+):`)
+
+// masters reads the addresses of brokers with id 0.
+func masters(clusterInfo []byte) ([]string, error) {
+	var info struct {
+		BrokerAddrTable map[string]struct {
+			BrokerAddrs map[string]string `json:"brokerAddrs"`
+		} `json:"brokerAddrTable"`
+	}
+	if err := json.Unmarshal(numericKey.ReplaceAll(clusterInfo, []byte(`$1"$2":`)), &info); err != nil {
+		return nil, fmt.Errorf("read cluster info: %w", err)
+	}
+	var addrs []string
+	for _, b := range info.BrokerAddrTable {
+		if a := b.BrokerAddrs["0"]; a != "" {
+			addrs = append(addrs, a)
+		}
+	}
+	return addrs, nil
+}

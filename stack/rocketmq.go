@@ -1,0 +1,122 @@
+package stack
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"github.com/hotsku/hotsku/stack/proc"
+)
+
+// brokerRealHost is where a broker listens when a proxy is to stand before it: clients dial the address
+// the broker registers, 127.0.0.1 with the same port, so only the host can differ.
+const brokerRealHost = "127.0.0.2"
+
+func (l layout) brokerHost() string {
+	if l.proxied {
+		return brokerRealHost
+	}
+	return "127.0.0.1"
+}
+
+func (l layout) brokerAddr() string {
+	return net.JoinHostPort(l.brokerHost(), strconv.Itoa(l.ports.Broker))
+}
+
+func newNameServer(l layout, record recordFunc) *native {
+	addr := loopback(l.ports.NameServer)
+	return l.java(NameServerName, addr, record, javaServer{
+		main: "org.apache.rocketmq.namesrv.NamesrvStartup", template: "rocketmq/namesrv.conf.tmpl",
+		memory: []string{"-Xms128m", "-Xmx128m"},
+		answers: func(ctx context.Context, _ *proc.Process) error {
+			_, err := registeredBrokers(ctx, addr)
+			return err
+		},
+	})
+}
+
+func newBroker(l layout, record recordFunc) *native {
+	addr := l.brokerAddr()
+	return l.java(BrokerName, addr, record, javaServer{
+		main: "org.apache.rocketmq.broker.BrokerStartup", template: "rocketmq/broker.conf.tmpl",
+		memory: []string{"-Xms512m", "-Xmx512m", "-XX:MaxDirectMemorySize=512m"},
+		answers: func(ctx context.Context, p *proc.Process) error {
+			return brokerReady(ctx, p, addr, loopback(l.ports.NameServer), loopback(l.ports.Broker))
+		},
+	})
+}
+
+// brokerReady wants what a client needs: the broker says that it started, accepts connections, and the
+// name server knows the address that clients will dial.
+func brokerReady(ctx context.Context, p *proc.Process, addr, nameServer, registered string) error {
+	log, err := p.LogSinceStart()
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	said, err := io.ReadAll(io.LimitReader(log, 1<<20))
+	if err != nil {
+		return err
+	}
+	if !bytes.Contains(said, []byte("boot success")) {
+		return errors.New(`no "boot success" in the log yet`)
+	}
+	conn, err := dial(ctx, addr)
+	if err != nil {
+		return err
+	}
+	_ = conn.Close()
+	brokers, err := registeredBrokers(ctx, nameServer)
+	if err != nil {
+		return fmt.Errorf("ask name server %s: %w", nameServer, err)
+	}
+	for _, b := range brokers {
+		if b == registered {
+			return nil
+		}
+	}
+	return fmt.Errorf("name server %s knows the brokers %q, not %s", nameServer, brokers, registered)
+}
+
+type javaServer struct {
+	main, template string
+	memory         []string
+	answers        func(context.Context, *proc.Process) error
+}
+
+func (l layout) java(name, addr string, record recordFunc, s javaServer) *native {
+	dir := l.folder(name)
+	conf, logback := filepath.Join(dir, name+".conf"), filepath.Join(dir, "logback.xml")
+	args := append(s.memory[:len(s.memory):len(s.memory)],
+		"-XX:+UseSerialGC",
+		// No shared file in the temporary folder that a killed server would leave behind.
+		"-XX:+PerfDisableSharedMem",
+		"-Drocketmq.home.dir="+dir, "-Duser.home="+dir, "-Drmq.logback.configurationFile="+logback,
+		"-cp", filepath.Join(l.binaries.RocketMQLib, "*"), s.main, "-c", conf)
+	return &native{
+		name: name, addr: addr, record: record, stopSignal: syscall.SIGTERM, answers: s.answers,
+		prepare: func(context.Context) error {
+			if err := os.MkdirAll(dir, 0o755); err != nil {
+				return err
+			}
+			if err := render("rocketmq/logback.xml", logback, nil); err != nil {
+				return err
+			}
+			return render(s.template, conf, struct {
+				Ports       Ports
+				Bind, Store string
+			}{l.ports, l.brokerHost(), filepath.Join(dir, "store")})
+		},
+		spec: func() proc.Spec {
+			return proc.Spec{Name: name, Path: l.binaries.Java, Args: args, Dir: dir,
+				LogPath: l.log(name), Detached: l.detached}
+		},
+	}
+}
