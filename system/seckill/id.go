@@ -69,13 +69,19 @@ func OperationIDOf(reservationID string) string {
 }
 
 // ReservationTag is a reservation id's 16 bytes, as kept in history records.
-// ok is false if id is no reservation id.
+// ok is false if id is no reservation id in its canonical (upper-case) form.
 func ReservationTag(id []byte) (tag [16]byte, ok bool) {
 	if len(id) != len(ReservationIDPrefix)+ulid.EncodedSize || string(id[:len(ReservationIDPrefix)]) != ReservationIDPrefix {
 		return tag, false
 	}
 	var u ulid.ULID
 	if err := u.UnmarshalText(id[len(ReservationIDPrefix):]); err != nil {
+		return tag, false
+	}
+	// The codec reads lower case and what is no digit; one tag must not have
+	// two ids.
+	var canonical [ulid.EncodedSize]byte
+	if err := u.MarshalTextTo(canonical[:]); err != nil || string(canonical[:]) != string(id[len(ReservationIDPrefix):]) {
 		return tag, false
 	}
 	return u, true

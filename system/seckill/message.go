@@ -73,6 +73,9 @@ func DecodeOrderCreate(body []byte) (OrderCreateMessage, error) {
 	if err := dec.Decode(&m); err != nil {
 		return m, fmt.Errorf("%w: %w", ErrPoison, err)
 	}
+	if len(bytes.TrimSpace(body[dec.InputOffset():])) > 0 {
+		return m, fmt.Errorf("%w: data after the message", ErrPoison)
+	}
 	if m.SchemaVersion > MessageSchemaVersion {
 		return m, fmt.Errorf("%w: version %d, known %d", ErrNewerSchema, m.SchemaVersion, MessageSchemaVersion)
 	}

@@ -68,8 +68,9 @@ func WriteFile(path string, body []byte) error {
 	return nil
 }
 
-// ReadJSON reads a file written by WriteJSON. A missing, empty or cut file is
-// an *EvidenceError.
+// ReadJSON reads a file written by WriteJSON. A file that is missing, empty or
+// cut, holds a field v does not know, or goes on after its value is an
+// *EvidenceError.
 func ReadJSON(path string, v any) error {
 	body, err := os.ReadFile(path)
 	if err != nil {
@@ -79,11 +80,16 @@ func ReadJSON(path string, v any) error {
 		return &EvidenceError{path, 0, "is empty"}
 	}
 	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.DisallowUnknownFields()
 	if err := dec.Decode(v); err != nil {
 		if errors.Is(err, io.ErrUnexpectedEOF) {
 			return &EvidenceError{path, int64(len(body)), "is truncated"}
 		}
 		return &EvidenceError{path, dec.InputOffset(), "cannot be read: " + err.Error()}
+	}
+	end := dec.InputOffset()
+	if len(bytes.TrimSpace(body[end:])) > 0 {
+		return &EvidenceError{path, end, "has data after its end"}
 	}
 	return nil
 }
@@ -98,6 +104,30 @@ func (d Dir) ReadPlan() (*Plan, error) {
 		return nil, &EvidenceError{d.Plan(), -1, err.Error()}
 	}
 	return &p, nil
+}
+
+// ReadSnapshot reads and checks stores/snapshot.json.
+func (d Dir) ReadSnapshot() (*Snapshot, error) {
+	var s Snapshot
+	if err := ReadJSON(d.Snapshot(), &s); err != nil {
+		return nil, err
+	}
+	if s.Schema != SnapshotSchema {
+		return nil, &EvidenceError{d.Snapshot(), -1, fmt.Sprintf("has schema %d, this build reads %d", s.Schema, SnapshotSchema)}
+	}
+	return &s, nil
+}
+
+// ReadRun reads and checks run.json.
+func (d Dir) ReadRun() (*Run, error) {
+	var r Run
+	if err := ReadJSON(d.Run(), &r); err != nil {
+		return nil, err
+	}
+	if r.Schema != RunSchema {
+		return nil, &EvidenceError{d.Run(), -1, fmt.Sprintf("has schema %d, this build reads %d", r.Schema, RunSchema)}
+	}
+	return &r, nil
 }
 
 type trailer struct {
@@ -156,8 +186,9 @@ func (w *RowWriter) Close() error {
 func (w *RowWriter) Abort() { _ = errors.Join(w.w.Flush(), w.f.Close()) }
 
 // Rows streams the rows of a row file. The sequence ends after the first
-// error: an *EvidenceError where the file is missing, cut or unreadable, or,
-// after all rows, an *AlteredError where the count is not the trailer's.
+// error: an *EvidenceError where the file is missing, cut, unreadable or goes
+// on after its trailer, or, after all rows, an *AlteredError where the count
+// is not the trailer's.
 func Rows[T any](path string) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var zero T
@@ -184,7 +215,15 @@ func Rows[T any](path string) iter.Seq2[T, error] {
 				var t trailer
 				if err := json.Unmarshal(line, &t); err != nil {
 					fail(&EvidenceError{path, at, "trailer cannot be read: " + err.Error()})
-				} else if t.Records != records {
+					return
+				}
+				end := at + int64(len(line))
+				switch _, err := r.ReadByte(); {
+				case err == nil:
+					fail(&EvidenceError{path, end, "has data after its trailer"})
+				case !errors.Is(err, io.EOF):
+					fail(&EvidenceError{path, end, err.Error()})
+				case t.Records != records:
 					fail(&AlteredError{path, records, t.Records})
 				}
 				return

@@ -1,6 +1,9 @@
 package rundir
 
-import "strconv"
+import (
+	"strconv"
+	"strings"
+)
 
 // Workload says which user sends which request id as request n: a pure
 // function of (seed, n), so that generator and verifier agree without a list.
@@ -75,6 +78,20 @@ func (w *Workload) AppendRequestID(dst []byte, ordinal uint32) []byte {
 // RequestID is AppendRequestID as a string.
 func (w *Workload) RequestID(ordinal uint32) string {
 	return string(w.AppendRequestID(nil, ordinal))
+}
+
+// Ordinal is the inverse of RequestID; ok is false for a request id that is
+// not of this workload.
+func (w *Workload) Ordinal(requestID string) (ordinal uint32, ok bool) {
+	seed, number, found := strings.Cut(strings.TrimPrefix(requestID, "r"), "-")
+	if !found || seed != strconv.FormatUint(w.Seed, 36) {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(number, 10, 32)
+	if err != nil || w.RequestID(uint32(n)) != requestID {
+		return 0, false
+	}
+	return uint32(n), true
 }
 
 func (w *Workload) kind(n uint64) Kind {
