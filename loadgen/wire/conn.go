@@ -1,0 +1,174 @@
+package wire
+
+import (
+	"context"
+	"fmt"
+	"math/bits"
+	"net"
+	"sync"
+	"time"
+)
+
+// Request is a request on its way. Times are nanoseconds on Config.Now.
+type Request struct {
+	N        uint64
+	Subject  uint64
+	Ordinal  uint32
+	Intended int64
+	Sent     int64 // just before the write that took its first byte
+
+	start int // offset of its first byte in Conn.out
+}
+
+// Sink learns what became of each request of which at least one byte was
+// written: exactly one of Answered, Failed, TimedOut and Unfinished is called
+// for each. Calls come from the connection's goroutine, in batches between
+// Begin and End, whose argument is the number of requests of the batch. The
+// arguments must not be retained. done is on Config.Now.
+type Sink interface {
+	Begin()
+	Answered(r *Request, done int64, resp *Response)
+	Failed(r *Request, done int64, cause Cause)
+	TimedOut(r *Request, done int64)
+	Unfinished(r *Request, done int64)
+	End(requests int)
+}
+
+// Reconnection backoff: doubled from the first to the last after each failed
+// attempt in a row. A connection that answered something resets it.
+const (
+	BackoffMin = 5 * time.Millisecond
+	BackoffMax = 250 * time.Millisecond
+)
+
+// readBytes is the read buffer of a connection.
+const readBytes = 32 << 10
+
+// Config is what connections share. All fields are required.
+type Config struct {
+	Depth       int           // requests in flight on one connection, at most
+	Timeout     time.Duration // from a request's write until it is given up
+	DialTimeout time.Duration // of one attempt
+	Now         func() int64  // monotonic clock, ns; safe for concurrent use
+}
+
+// Stats counts what happened to a connection.
+type Stats struct {
+	Opened uint64             // successful attempts
+	Failed [CauseCount]uint64 // unsuccessful attempts by cause
+	Lost   [CauseCount]uint64 // established connections that ended, by cause
+}
+
+// Add adds t to s.
+func (s *Stats) Add(t *Stats) {
+	s.Opened += t.Opened
+	for i := range s.Failed {
+		s.Failed[i] += t.Failed[i]
+		s.Lost[i] += t.Lost[i]
+	}
+}
+
+// Conn is one connection slot: a connection and its successors. Offer, Flush
+// and Reclaim belong to one sender; Sweep, Outstanding, Up, Stats and Close
+// may be called by anyone.
+type Conn struct {
+	addr string
+	cfg  Config
+	sink Sink
+	mask uint64
+
+	// ring holds the requests [tail, head), by number in the slot's life.
+	// [tail, written) belong to the connection's goroutine, which reads them;
+	// [written, head) to the sender.
+	ring []Request
+
+	mu      sync.Mutex
+	conn    *net.TCPConn // nil while down
+	out     outlet       // of conn; used by the sender under mu
+	epoch   uint64       // counts losses
+	tail    uint64       // first request without an answer; moved by the reader
+	expired uint64       // first request not given up, >= tail; moved by the reader
+	written uint64       // first request without a written byte; moved by the sender
+	broken  bool         // writing failed; the reader will see the end
+	closing bool
+	stats   Stats
+
+	// The sender's own.
+	head      uint64
+	seenEpoch uint64
+	pending   []byte // requests from pending[pos:] on are not yet written
+	pos       int
+
+	cancel context.CancelFunc
+	done   chan struct{}
+	parser Parser // the reader's own
+	buf    []byte
+}
+
+// Open starts a connection slot to addr (host:port). Dialing goes on in the
+// background until Close.
+func Open(addr string, cfg Config, sink Sink) (*Conn, error) {
+	if cfg.Depth < 1 || cfg.Timeout <= 0 || cfg.DialTimeout <= 0 || cfg.Now == nil || sink == nil {
+		return nil, fmt.Errorf("open connection slot to %s: depth, timeouts, clock and sink are required", addr)
+	}
+	size := uint64(1) << bits.Len(uint(cfg.Depth-1))
+	ctx, cancel := context.WithCancel(context.Background())
+	c := &Conn{
+		addr: addr, cfg: cfg, sink: sink,
+		ring: make([]Request, size), mask: size - 1,
+		cancel: cancel, done: make(chan struct{}),
+		buf: make([]byte, readBytes),
+	}
+	go c.run(ctx)
+	return c, nil
+}
+
+// Up reports whether the slot has a connection.
+func (c *Conn) Up() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.conn != nil
+}
+
+// Outstanding is the number of requests written and neither answered nor given
+// up.
+func (c *Conn) Outstanding() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return int(c.written - c.expired)
+}
+
+// Stats returns the counts so far.
+func (c *Conn) Stats() Stats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stats
+}
+
+// Sweep wakes the connection's goroutine if its oldest request has timed out.
+func (c *Conn) Sweep(now int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.conn != nil && c.expired < c.written && c.overdue(&c.ring[c.expired&c.mask], now) {
+		// An error means the connection just ended, which wakes it as well.
+		_ = c.conn.SetReadDeadline(time.Unix(1, 0))
+	}
+}
+
+func (c *Conn) overdue(r *Request, now int64) bool {
+	return now-r.Sent >= int64(c.cfg.Timeout)
+}
+
+// Close ends the slot: what is outstanding is reported unfinished. It returns
+// when the slot's goroutine has ended; no sink is called afterwards. The sender
+// may still Reclaim.
+func (c *Conn) Close() {
+	c.mu.Lock()
+	c.closing = true
+	if c.conn != nil {
+		_ = c.conn.Close() // the reader reports what matters
+	}
+	c.mu.Unlock()
+	c.cancel()
+	<-c.done
+}

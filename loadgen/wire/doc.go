@@ -1,0 +1,13 @@
+// Package wire holds the generator's connections: keep-alive HTTP/1.1 with a
+// bounded number of requests in flight on each, answered in order.
+//
+// A connection has two users. The sender, one goroutine for many connections,
+// appends whole requests and writes what is pending without ever blocking. The
+// connection's own goroutine dials, reads and parses answers, gives requests
+// up when their time is over, and dials again after a loss. Requests are never
+// sent twice: one of which any byte was written ends exactly once, at the
+// [Sink]; one of which none was goes back to the sender.
+//
+// Nothing is allocated per request. The package knows neither what is sent
+// nor what answers mean, and imports nothing of the generator.
+package wire

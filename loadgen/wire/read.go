@@ -1,0 +1,202 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"time"
+)
+
+// run dials, reads until the connection ends, and again, until Close.
+func (c *Conn) run(ctx context.Context) {
+	defer close(c.done)
+	backoff := BackoffMin
+	for {
+		conn, err := c.dial(ctx)
+		if err == nil {
+			answered, cause := c.serve(conn)
+			c.lose(cause)
+			if answered {
+				backoff = BackoffMin
+				if ctx.Err() == nil {
+					continue
+				}
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(backoff):
+		}
+		backoff = min(2*backoff, BackoffMax)
+	}
+}
+
+// dial makes one attempt and installs the connection.
+func (c *Conn) dial(ctx context.Context) (*net.TCPConn, error) {
+	d := net.Dialer{Timeout: c.cfg.DialTimeout, KeepAlive: -1}
+	conn, err := d.DialContext(ctx, "tcp", c.addr)
+	var out outlet
+	if err == nil {
+		out, err = newOutlet(conn.(*net.TCPConn))
+		if err != nil {
+			_ = conn.Close()
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err != nil {
+		if ctx.Err() == nil {
+			c.stats.Failed[CauseOf(err)]++
+		}
+		return nil, err
+	}
+	c.stats.Opened++
+	c.conn, c.out, c.broken = conn.(*net.TCPConn), out, false
+	if c.closing {
+		_ = c.conn.Close()
+	}
+	c.parser = Parser{known: c.parser.known[:0], line: c.parser.line[:0], body: c.parser.body[:0]}
+	return c.conn, nil
+}
+
+// serve reads answers until the connection ends. answered reports that there
+// was at least one.
+func (c *Conn) serve(conn *net.TCPConn) (answered bool, cause Cause) {
+	for {
+		n, err := conn.Read(c.buf)
+		now := c.cfg.Now()
+		if n > 0 {
+			got, cause := c.take(c.buf[:n], now)
+			answered = answered || got
+			if cause != CauseNone {
+				return answered, cause
+			}
+		}
+		switch {
+		case err == nil:
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			// Cleared first: a Sweep from here on must not be lost.
+			if err := conn.SetReadDeadline(time.Time{}); err != nil {
+				return answered, CauseOf(err)
+			}
+			if c.expire(now) {
+				return answered, CauseExpired
+			}
+		case errors.Is(err, io.EOF):
+			if resp, done := c.parser.EOF(); done {
+				answered = c.takeLast(resp, now) || answered
+			}
+			return answered, CauseClosed
+		default:
+			return answered, CauseOf(err)
+		}
+	}
+}
+
+// take parses b and reports the answers in it.
+func (c *Conn) take(b []byte, now int64) (answered bool, cause Cause) {
+	c.mu.Lock()
+	limit := c.written
+	c.mu.Unlock()
+	tail, count := c.tail, 0
+	c.sink.Begin()
+	for len(b) > 0 && cause == CauseNone {
+		resp, used, done, err := c.parser.Feed(b)
+		b = b[used:]
+		switch {
+		case err != nil, done && tail == limit:
+			cause = CauseMalformed
+		case done:
+			if tail >= c.expired { // else a late answer to one given up
+				c.sink.Answered(&c.ring[tail&c.mask], now, resp)
+				count++
+			}
+			tail++
+			if resp.Close {
+				cause = CauseClosed
+			}
+		}
+	}
+	c.sink.End(count)
+	c.advance(tail)
+	return count > 0, cause
+}
+
+// takeLast reports an answer that was completed by the connection's end.
+func (c *Conn) takeLast(resp *Response, now int64) bool {
+	c.mu.Lock()
+	limit := c.written
+	c.mu.Unlock()
+	if c.tail == limit {
+		return false
+	}
+	late := c.tail < c.expired
+	if !late {
+		c.sink.Begin()
+		c.sink.Answered(&c.ring[c.tail&c.mask], now, resp)
+		c.sink.End(1)
+	}
+	c.advance(c.tail + 1)
+	return !late
+}
+
+func (c *Conn) advance(tail uint64) {
+	c.mu.Lock()
+	c.tail, c.expired = tail, max(c.expired, tail)
+	c.mu.Unlock()
+}
+
+// expire gives up the requests whose time is over, and reports whether no
+// other is left on the connection.
+func (c *Conn) expire(now int64) (all bool) {
+	c.mu.Lock()
+	limit := c.written
+	c.mu.Unlock()
+	i := c.expired
+	if i == limit || !c.overdue(&c.ring[i&c.mask], now) {
+		return false
+	}
+	c.sink.Begin()
+	for ; i < limit && c.overdue(&c.ring[i&c.mask], now); i++ {
+		c.sink.TimedOut(&c.ring[i&c.mask], now)
+	}
+	c.sink.End(int(i - c.expired))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.expired = i
+	return i == c.written
+}
+
+// lose takes the connection away and ends what it carried. Requests of which
+// nothing was written stay in [written, head) for Reclaim.
+func (c *Conn) lose(cause Cause) {
+	c.mu.Lock()
+	_ = c.conn.Close() // it is lost already
+	c.conn = nil
+	c.epoch++
+	closing, limit := c.closing, c.written
+	if closing {
+		cause = CauseNone
+	} else if cause == CauseNone {
+		cause = CauseOther
+	}
+	c.stats.Lost[cause]++
+	c.mu.Unlock()
+
+	if c.expired < limit {
+		now := c.cfg.Now()
+		c.sink.Begin()
+		for i := c.expired; i < limit; i++ {
+			if closing {
+				c.sink.Unfinished(&c.ring[i&c.mask], now)
+			} else {
+				c.sink.Failed(&c.ring[i&c.mask], now, cause)
+			}
+		}
+		c.sink.End(int(limit - c.expired))
+	}
+	c.advance(limit)
+}
