@@ -1,0 +1,55 @@
+package submit
+
+import (
+	"fmt"
+	"time"
+)
+
+// Config bounds the path.
+type Config struct {
+	// InFlight is how many requests may wait for Redis; one more is
+	// RATE_LIMITED at once.
+	InFlight int
+	// Reservers is how many batches are at Redis at once.
+	Reservers int
+	// QueueWait is how long a request may wait for its batch.
+	QueueWait time.Duration
+	// ReserveTimeout bounds one script call.
+	ReserveTimeout time.Duration
+	// Senders is how many batches are at the broker at once; more than two
+	// only adds timeouts.
+	Senders int
+	// SendLinger is how long a sender waits to fill a batch.
+	SendLinger time.Duration
+	// SendTimeout is how long after its reservation an answer waits for the
+	// broker's confirmation.
+	SendTimeout time.Duration
+}
+
+// ConfigDefault is measured for two cores shared with everything else.
+var ConfigDefault = Config{
+	InFlight:       1024,
+	Reservers:      4,
+	QueueWait:      40 * time.Millisecond,
+	ReserveTimeout: 50 * time.Millisecond,
+	Senders:        2,
+	SendLinger:     2 * time.Millisecond,
+	SendTimeout:    80 * time.Millisecond,
+}
+
+// Validate checks the bounds.
+func (c Config) Validate() error {
+	switch {
+	case c.InFlight < 1 || c.InFlight > 1<<20:
+		return fmt.Errorf("in-flight limit %d: must be 1 to 1048576", c.InFlight)
+	case c.Reservers < 1 || c.Reservers > 64:
+		return fmt.Errorf("reservers %d: must be 1 to 64", c.Reservers)
+	case c.Senders < 1 || c.Senders > 16:
+		return fmt.Errorf("senders %d: must be 1 to 16", c.Senders)
+	case c.QueueWait <= 0 || c.ReserveTimeout <= 0 || c.SendTimeout <= 0:
+		return fmt.Errorf("queue wait %v, reserve timeout %v and send timeout %v must be positive", c.QueueWait, c.ReserveTimeout, c.SendTimeout)
+	case c.SendLinger < 0 || c.SendLinger >= c.SendTimeout:
+		return fmt.Errorf("send linger %v: must be below the send timeout %v", c.SendLinger, c.SendTimeout)
+	}
+	return nil
+}

@@ -1,0 +1,146 @@
+package submit
+
+import (
+	"context"
+	"time"
+
+	"github.com/hotsku/hotsku/system/reservation"
+	"github.com/hotsku/hotsku/system/seckill"
+)
+
+// reserveLoop judges what waits, up to a script's batch at a time. It never
+// waits to fill a batch: under load the queue fills it.
+func (s *Service) reserveLoop() {
+	batch := make([]*ticket, 0, reservation.BatchMax)
+	for t := range s.queue {
+		batch = append(batch[:0], t)
+	fill:
+		for len(batch) < reservation.BatchMax {
+			select {
+			case t, ok := <-s.queue:
+				if !ok {
+					break fill
+				}
+				batch = append(batch, t)
+			default:
+				break fill
+			}
+		}
+		s.judge(batch)
+	}
+}
+
+func (s *Service) judge(batch []*ticket) {
+	defer s.inFlight.Add(int64(-len(batch)))
+	now := time.Now()
+	live := batch[:0:len(batch)]
+	for _, t := range batch {
+		if now.Sub(t.arrived) > s.cfg.QueueWait {
+			s.Stats.Expired.Add(1)
+			t.reply(RateLimited(t.cmd.RequestID))
+			continue
+		}
+		live = append(live, t)
+	}
+	for len(live) > 0 { // usually one SKU, one call
+		sku := live[0].cmd
+		var same, rest []*ticket
+		for _, t := range live {
+			if t.cmd.ActivityID == sku.ActivityID && t.cmd.SKUID == sku.SKUID {
+				same = append(same, t)
+			} else {
+				rest = append(rest, t)
+			}
+		}
+		s.judgeSKU(sku.ActivityID, sku.SKUID, same)
+		live = rest
+	}
+}
+
+func (s *Service) judgeSKU(activityID, skuID int64, tickets []*ticket) {
+	candidates := make([]reservation.Candidate, len(tickets))
+	for i, t := range tickets {
+		id := s.ids.NewReservationID()
+		candidates[i] = reservation.Candidate{RequestID: t.cmd.RequestID, UserID: t.cmd.UserID,
+			PayloadHash: t.cmd.PayloadHash(), ReservationID: id, MessageID: seckill.MessageIDOf(id)}
+	}
+	s.hit(seckill.FaultAccessBeforeReserve)
+	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.ReserveTimeout)
+	defer cancel()
+	began := time.Now()
+	result, err := s.store.Reserve(ctx, activityID, skuID, candidates)
+	s.observe(time.Since(began))
+	s.Stats.ReserveCalls.Add(1)
+	if err != nil {
+		s.Stats.ReserveFails.Add(1)
+		s.log.Warn("reserve failed", "activity_id", activityID, "sku_id", skuID, "requests", len(tickets), "error", err)
+		for _, t := range tickets {
+			t.reply(&seckill.Answer{Code: seckill.CodeUnavailable, RequestID: t.cmd.RequestID,
+				Reason: "redis: the outcome is unknown, repeat the same request_id", RetryAfterMS: 1000})
+		}
+		return
+	}
+	sendBy := time.Now().Add(s.cfg.SendTimeout)
+	created := 0
+	for i, t := range tickets {
+		if result.Outcomes[i].Verdict == reservation.VerdictCreated {
+			if created == 0 { // the script has answered, nothing was sent yet
+				s.hit(seckill.FaultAccessAfterReserve)
+			}
+			created++
+			s.queueSend(t, &candidates[i], &result, sendBy)
+			continue
+		}
+		t.reply(answerOf(t.cmd.RequestID, &result.Outcomes[i]))
+	}
+	s.Stats.Created.Add(int64(created))
+}
+
+// answerOf is the answer of a request that made no reservation.
+func answerOf(requestID string, o *reservation.Outcome) *seckill.Answer {
+	a := &seckill.Answer{RequestID: requestID, ReservationID: o.ReservationID}
+	switch o.Verdict {
+	case reservation.VerdictReplayed:
+		// The first answer, as it stands by now (R7.9.1).
+		a.Code, a.Replayed, a.Status, a.OrderID = seckill.CodeQueued, true, o.Status, o.OrderID
+		if o.Status == string(seckill.StatusPendingMessage) {
+			a.Code = seckill.CodeQueuedPending
+		}
+	case reservation.VerdictConflict:
+		a.Code = seckill.CodeIdempotencyConflict
+	case reservation.VerdictDuplicateUser:
+		a.Code = seckill.CodeDuplicateUser
+	case reservation.VerdictNotOpen:
+		a.Code = seckill.CodeActivityInvalid
+	default:
+		a.Code = seckill.CodeSoldOut
+	}
+	return a
+}
+
+// queueSend hands a created reservation to the senders.
+func (s *Service) queueSend(t *ticket, c *reservation.Candidate, b *reservation.Batch, sendBy time.Time) {
+	r := reservation.Reservation{ReservationID: c.ReservationID, MessageID: c.MessageID, RequestID: c.RequestID,
+		ActivityID: t.cmd.ActivityID, SKUID: t.cmd.SKUID, UserID: c.UserID, PayloadHash: c.PayloadHash,
+		ReservedAt: b.ReservedAt, ExpiresAt: b.ExpiresAt, ActivityVersion: b.ActivityVersion}
+	t.reservationID = c.ReservationID
+	t.message = r.Message(time.Now())
+	t.sendBy = sendBy
+	select {
+	case s.due <- t:
+	default: // nobody will watch its deadline: answer now
+		s.replyPending(t)
+	}
+	select {
+	case s.outbound <- t:
+	default: // the scanner will send it
+		s.replyPending(t)
+	}
+}
+
+func (s *Service) replyPending(t *ticket) {
+	if t.reply(&seckill.Answer{Code: seckill.CodeQueuedPending, RequestID: t.cmd.RequestID,
+		ReservationID: t.reservationID, Status: string(seckill.StatusPendingMessage)}) {
+		s.Stats.Late.Add(1)
+	}
+}

@@ -1,0 +1,123 @@
+package submit
+
+import (
+	"context"
+	"time"
+
+	"github.com/hotsku/hotsku/system/reservation"
+	"github.com/hotsku/hotsku/system/seckill"
+)
+
+// sendBatchMax is how many messages one send carries.
+const sendBatchMax = 100
+
+// sendLoop sends what was reserved, up to sendBatchMax or SendLinger at a
+// time. A send without confirmation is unknown: the reservation stays, the
+// client hears QUEUED_PENDING_MESSAGE, the scanner resends (R7.8.1-4).
+func (s *Service) sendLoop() {
+	batch := make([]*ticket, 0, sendBatchMax)
+	messages := make([]seckill.OrderCreateMessage, 0, sendBatchMax)
+	linger := time.NewTimer(0)
+	defer linger.Stop()
+	for t := range s.outbound {
+		batch = append(batch[:0], t)
+		linger.Reset(s.cfg.SendLinger)
+	fill:
+		for len(batch) < sendBatchMax {
+			select {
+			case t, ok := <-s.outbound:
+				if !ok {
+					break fill
+				}
+				batch = append(batch, t)
+			case <-linger.C:
+				break fill
+			}
+		}
+		messages = messages[:0]
+		for _, t := range batch {
+			messages = append(messages, t.message)
+		}
+		s.Stats.Sends.Add(1)
+		if err := s.sender.SendOrderCreates(messages); err != nil {
+			s.Stats.SendsUnknown.Add(1)
+			s.log.Warn("send not confirmed; the scanner owns it", "messages", len(batch), "error", err)
+			for _, t := range batch {
+				s.replyPending(t)
+			}
+			continue
+		}
+		s.hit(seckill.FaultAccessAfterSend)
+		for _, t := range batch {
+			t.reply(&seckill.Answer{Code: seckill.CodeQueued, RequestID: t.cmd.RequestID,
+				ReservationID: t.reservationID, Status: string(seckill.StatusMessageSent)})
+			select {
+			case s.marks <- t:
+			default: // best effort: the scanner sends it once more, the inbox absorbs it
+				s.Stats.MarksDropped.Add(1)
+			}
+		}
+	}
+}
+
+// deadlineLoop answers those whose confirmation did not come in time. All
+// wait equally long, so the first to come is the first due.
+func (s *Service) deadlineLoop() {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for t := range s.due {
+		if t.answered.Load() {
+			continue
+		}
+		if wait := time.Until(t.sendBy); wait > 0 {
+			timer.Reset(wait)
+			<-timer.C
+		}
+		s.replyPending(t)
+	}
+}
+
+// markTimeout bounds one mark-sent call. It has a context of its own: no
+// answer waits for it, and no client's departure ends it (R9.1.4).
+const markTimeout = 20 * time.Millisecond
+
+// markLoop notes confirmed sends in Redis, so that the scanner leaves them
+// alone. Best effort.
+func (s *Service) markLoop() {
+	batch := make([]*ticket, 0, reservation.BatchMax)
+	for t := range s.marks {
+		batch = append(batch[:0], t)
+	fill:
+		for len(batch) < reservation.BatchMax {
+			select {
+			case t, ok := <-s.marks:
+				if !ok {
+					break fill
+				}
+				batch = append(batch, t)
+			default:
+				break fill
+			}
+		}
+		for len(batch) > 0 {
+			sku := batch[0].cmd
+			var ids []string
+			rest := batch[:0:len(batch)]
+			for _, t := range batch {
+				if t.cmd.ActivityID == sku.ActivityID && t.cmd.SKUID == sku.SKUID {
+					ids = append(ids, t.reservationID)
+				} else {
+					rest = append(rest, t)
+				}
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), markTimeout)
+			if err := s.store.MarkSent(ctx, sku.ActivityID, sku.SKUID, ids); err != nil {
+				s.Stats.MarksDropped.Add(int64(len(ids)))
+			} else {
+				s.Stats.Marked.Add(int64(len(ids)))
+			}
+			cancel()
+			batch = rest
+		}
+	}
+}

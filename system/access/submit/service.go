@@ -1,0 +1,186 @@
+package submit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hotsku/hotsku/system/reservation"
+	"github.com/hotsku/hotsku/system/seckill"
+)
+
+// Store is the Redis side, as the path needs it.
+type Store interface {
+	Reserve(ctx context.Context, activityID, skuID int64, c []reservation.Candidate) (reservation.Batch, error)
+	MarkSent(ctx context.Context, activityID, skuID int64, reservationIDs []string) error
+}
+
+// Sender is the broker side. nil means confirmed; any error means unknown.
+type Sender interface {
+	SendOrderCreates(messages []seckill.OrderCreateMessage) error
+}
+
+// IDs names reservations.
+type IDs interface{ NewReservationID() string }
+
+// Replier takes the one answer of a request. It must not block and must not
+// keep the answer.
+type Replier interface{ Reply(a *seckill.Answer) }
+
+// Stats counts what passed each stage (10.1). Safe to read at any time.
+type Stats struct {
+	Submitted    atomic.Int64 // admitted to the queue
+	TurnedAway   atomic.Int64 // the queue was full: RATE_LIMITED at once
+	Expired      atomic.Int64 // waited longer than QueueWait: RATE_LIMITED
+	ReserveCalls atomic.Int64
+	ReserveFails atomic.Int64 // calls whose outcome is unknown
+	Created      atomic.Int64
+	Sends        atomic.Int64 // batches
+	SendsUnknown atomic.Int64 // batches without a confirmation
+	Late         atomic.Int64 // answered QUEUED_PENDING_MESSAGE for want of a confirmation in time
+	Marked       atomic.Int64
+	MarksDropped atomic.Int64
+}
+
+// Service is the path. Safe for concurrent use after Start.
+type Service struct {
+	cfg     Config
+	store   Store
+	sender  Sender
+	ids     IDs
+	log     *slog.Logger
+	observe func(time.Duration) // duration of a reserve call
+	hit     func(seckill.FaultPoint)
+
+	Stats Stats
+
+	queue    chan *ticket
+	inFlight atomic.Int64
+	outbound chan *ticket
+	due      chan *ticket // created tickets in the order of their send deadline
+	marks    chan *ticket
+
+	stages [3]sync.WaitGroup // reservers, senders, marker and deadline
+	closed atomic.Bool
+	submit sync.RWMutex // held for reading while submitting, for writing to close the queue
+}
+
+// ticket is one request on its way.
+type ticket struct {
+	cmd     seckill.SubmitCommand
+	to      Replier
+	arrived time.Time
+
+	reservationID string
+	message       seckill.OrderCreateMessage
+	sendBy        time.Time
+	answered      atomic.Bool
+}
+
+// reply gives the answer, once.
+func (t *ticket) reply(a *seckill.Answer) bool {
+	if t.answered.Swap(true) {
+		return false
+	}
+	t.to.Reply(a)
+	return true
+}
+
+// Params of New. Observe and Hit may be nil.
+type Params struct {
+	Config  Config
+	Store   Store
+	Sender  Sender
+	IDs     IDs
+	Log     *slog.Logger
+	Observe func(reserve time.Duration)
+	Hit     func(seckill.FaultPoint)
+}
+
+// New returns a service; Start starts it.
+func New(p Params) (*Service, error) {
+	if err := p.Config.Validate(); err != nil {
+		return nil, fmt.Errorf("submit: %w", err)
+	}
+	if p.Store == nil || p.Sender == nil || p.IDs == nil || p.Log == nil {
+		return nil, errors.New("submit: store, sender, ids and log are required")
+	}
+	s := &Service{cfg: p.Config, store: p.Store, sender: p.Sender, ids: p.IDs, log: p.Log,
+		observe: p.Observe, hit: p.Hit,
+		queue: make(chan *ticket, p.Config.InFlight), outbound: make(chan *ticket, outboundMax),
+		due: make(chan *ticket, outboundMax), marks: make(chan *ticket, outboundMax)}
+	if s.observe == nil {
+		s.observe = func(time.Duration) {}
+	}
+	if s.hit == nil {
+		s.hit = func(seckill.FaultPoint) {}
+	}
+	return s, nil
+}
+
+// outboundMax bounds created reservations on their way to the broker; what
+// does not fit is the scanner's.
+const outboundMax = 8192
+
+// Start starts the stages. Stop them with Stop.
+func (s *Service) Start() {
+	start := func(stage, n int, run func()) {
+		for range n {
+			s.stages[stage].Add(1)
+			go func() { defer s.stages[stage].Done(); run() }()
+		}
+	}
+	start(0, s.cfg.Reservers, s.reserveLoop)
+	start(1, s.cfg.Senders, s.sendLoop)
+	start(2, 1, s.markLoop)
+	start(2, 1, s.deadlineLoop)
+}
+
+// Stop refuses new requests, and lets those inside end: each stage is bounded
+// by its timeouts. It may be called once.
+func (s *Service) Stop() {
+	s.submit.Lock()
+	s.closed.Store(true)
+	close(s.queue)
+	s.submit.Unlock()
+	s.stages[0].Wait()
+	close(s.outbound)
+	s.stages[1].Wait()
+	close(s.due)
+	close(s.marks)
+	s.stages[2].Wait()
+}
+
+// TryAcquire reserves a place for one Submit, which must follow. False means
+// that too many are on their way: answer RATE_LIMITED, nothing was done.
+func (s *Service) TryAcquire() bool {
+	if s.inFlight.Add(1) > int64(s.cfg.InFlight) {
+		s.inFlight.Add(-1)
+		s.Stats.TurnedAway.Add(1)
+		return false
+	}
+	return true
+}
+
+// Submit takes a valid command of an authenticated user, after TryAcquire.
+// to gets exactly one answer.
+func (s *Service) Submit(cmd seckill.SubmitCommand, to Replier) {
+	s.submit.RLock()
+	defer s.submit.RUnlock()
+	if s.closed.Load() {
+		s.inFlight.Add(-1)
+		to.Reply(&seckill.Answer{Code: seckill.CodeUnavailable, RequestID: cmd.RequestID, Reason: "draining", RetryAfterMS: 1000})
+		return
+	}
+	s.Stats.Submitted.Add(1)
+	s.queue <- &ticket{cmd: cmd, to: to, arrived: time.Now()} // has room: at most InFlight are in it
+}
+
+// RateLimited is the answer of a request that was not judged.
+func RateLimited(requestID string) *seckill.Answer {
+	return &seckill.Answer{Code: seckill.CodeRateLimited, RequestID: requestID, RetryAfterMS: 1000}
+}
