@@ -1,0 +1,171 @@
+package reports
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/hotsku/hotsku/verify/rundir"
+)
+
+// tiles are the headline figures.
+func tiles(in Input) []tile {
+	r := in.run()
+	l := r.Load
+	return []tile{
+		offeredTile(l),
+		latencyTile(in, "P99, all answers", "latency_ms.all.p99", r.LatencyMS.All),
+		latencyTile(in, "P99, accepted", "latency_ms.accepted.p99", r.LatencyMS.Accepted),
+		ordersTile(in),
+		within3sTile(in),
+		oversellTile(in),
+		deltaTile(in),
+	}
+}
+
+func offeredTile(l rundir.LoadResult) tile {
+	t := tile{Label: "Offered load", Value: count(l.IntendedQPS), Unit: "/s", Sub: "answered " + answeredRate(l)}
+	if l.Scheduled == 0 {
+		return tile{Label: "Offered load", Value: none, Sub: "no request was scheduled", State: "unknown"}
+	}
+	return t
+}
+
+// answeredRate is completed requests a second of load.
+func answeredRate(l rundir.LoadResult) string {
+	if l.DurationS <= 0 {
+		return none
+	}
+	return decimal(float64(l.Completed)/l.DurationS, 0) + " /s"
+}
+
+func latencyTile(in Input, label, metric string, p rundir.Percentiles) tile {
+	if p.Count == 0 {
+		return tile{Label: label, Value: none, Sub: "no such answer", State: "unknown"}
+	}
+	t := tile{Label: label, Value: figure(p.P99), Unit: "ms", Sub: "max " + ms(p.Max)}
+	for _, s := range in.run().SLO {
+		if s.Metric == metric {
+			t.Sub = "target " + sloTarget(s)
+			t.State = state(s.OK)
+		}
+	}
+	return t
+}
+
+func state(ok bool) string {
+	if ok {
+		return "good"
+	}
+	return "bad"
+}
+
+func ordersTile(in Input) tile {
+	t := tile{Label: "Valid orders", Value: count(in.run().Orders.Valid)}
+	if units, ok := in.stock(); ok {
+		t.Sub = "of " + plural64(units, "unit") + " on sale"
+	} else {
+		t.Sub = count(in.run().Orders.Accepted) + " accepted"
+	}
+	return t
+}
+
+func within3sTile(in Input) tile {
+	o := in.run().Orders
+	if o.Valid == 0 {
+		return tile{Label: "Ordered within 3 s", Value: none, Sub: "no valid order", State: "unknown"}
+	}
+	t := tile{Label: "Ordered within 3 s", Value: percent(o.Within3sRatio), Sub: "slowest " + ms(o.LatencyMS.Max)}
+	for _, s := range in.run().SLO {
+		if s.Metric == "orders.within_3s_ratio" {
+			t.Sub = "target " + sloTarget(s)
+			t.State = state(s.OK)
+		}
+	}
+	return t
+}
+
+// oversell is valid orders beyond the units on sale.
+func (in Input) oversell() (n int64, ok bool) {
+	units, known := in.stock()
+	if !known || !in.judged("I1") {
+		return 0, false
+	}
+	return max(0, in.run().Orders.Valid-units), true
+}
+
+func oversellTile(in Input) tile {
+	n, ok := in.oversell()
+	if !ok {
+		return tile{Label: "Oversold", Value: none, Sub: "not checked", State: "unknown"}
+	}
+	inv, _ := in.invariant("I1")
+	if inv.Status == rundir.StatusViolated {
+		return tile{"Oversold", count(n), "", "I1 violated: " + plural64(inv.Violations, "finding"), "bad"}
+	}
+	return tile{"Oversold", count(n), "", "units, of " + count(inv.Checked) + " checked", state(n == 0)}
+}
+
+func deltaTile(in Input) tile {
+	const label = "Conservation delta"
+	if !in.judged("I3") {
+		return tile{Label: label, Value: none, Sub: "not checked", State: "unknown"}
+	}
+	inv, _ := in.invariant("I3")
+	d := in.run().Orders.ConservationDelta
+	if inv.Status == rundir.StatusViolated {
+		return tile{label, count(d), "", "I3 violated: " + plural64(inv.Violations, "finding"), "bad"}
+	}
+	return tile{label, count(d), "", "units not in exactly one place", state(d == 0)}
+}
+
+func orderFacts(in Input) []fact {
+	o := in.run().Orders
+	facts := []fact{
+		{"Accepted", count(o.Accepted), "distinct reservations among accepted answers"},
+		{"Orders created", count(o.Created), "rows in PostgreSQL"},
+		{"Valid orders", count(o.Valid), "created or paid"},
+		{"Rejected", count(o.Rejected), "reservations that ended without an order, compensated"},
+		{"Handed out in", ms(o.HandOutMS), "first to last reservation"},
+		{"Peak", count(o.PerSPeak) + " /s", "orders committed in the busiest second"},
+	}
+	if o.LatencyMS.Count > 0 {
+		facts = append(facts, fact{"Order P99", ms(o.LatencyMS.P99), "from reservation to commit"})
+	}
+	return facts
+}
+
+func storeFacts(r *rundir.Run) []fact {
+	if r.Redis == (rundir.RedisResult{}) && r.MQ == (rundir.MQResult{}) && r.Postgres == (rundir.PostgresResult{}) {
+		return nil
+	}
+	perOrder := ""
+	if r.Orders.Created > 0 {
+		perOrder = bytesSize(r.Postgres.WALBytes/r.Orders.Created) + " an order"
+	}
+	return []fact{
+		{"Redis reserve calls", count(r.Redis.Calls), count(r.Redis.Reserved) + " reserved"},
+		{"Redis reserve P99", ms(r.Redis.LuaP99MS), "as access saw it"},
+		{"Broker sends", count(r.MQ.Sends), "batches; " + count(r.MQ.Unknown) + " without a confirmation"},
+		{"Messages stored", count(r.MQ.Stored), count(r.MQ.Redelivered) + " delivered again"},
+		{"Oldest message", ms(r.MQ.OldestAgeMSMax), "the longest wait in the broker"},
+		{"PostgreSQL commits", decimal(r.Postgres.TxPerS, 0) + " /s", "lock waits " + ms(r.Postgres.LockWaitMS)},
+		{"WAL written", bytesSize(r.Postgres.WALBytes), perOrder},
+		{"Empty claims", count(r.Postgres.ClaimsEmpty), "claims that found no free token"},
+	}
+}
+
+func environmentFacts(e rundir.Environment) []fact {
+	if e == (rundir.Environment{}) {
+		return nil
+	}
+	facts := []fact{
+		{"CPU", e.CPU, plural(e.Cores, "core")},
+		{"Memory", fmt.Sprintf("%d GiB", e.MemoryGiB), ""},
+		{"Kernel", e.Kernel, ""},
+		{"Go", e.Go, ""},
+		{"Redis", e.Redis, ""},
+		{"RocketMQ", e.RocketMQ, ""},
+		{"PostgreSQL", e.Postgres, ""},
+	}
+	return slices.DeleteFunc(facts, func(f fact) bool { return f.Value == "" || f.Value == "0 GiB" })
+}

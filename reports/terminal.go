@@ -1,0 +1,346 @@
+package reports
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+
+	"github.com/rivo/uniseg"
+
+	"github.com/hotsku/hotsku/verify/rundir"
+)
+
+// TerminalWidthDefault is the width of Terminal's table in columns.
+const TerminalWidthDefault = 100
+
+// terminalWidthMin is the least width the columns fit into.
+const terminalWidthMin = 60
+
+// TerminalOptions say what the terminal can do; the caller finds out.
+type TerminalOptions struct {
+	Color bool // ANSI colours: only for a terminal, and only if NO_COLOR is unset
+	Width int  // columns; 0 means TerminalWidthDefault, which is also the most used
+}
+
+// Terminal writes the verdict as a table: the verdict and its reasons first,
+// then headline figures, invariants, SLOs and the request accounting; the last
+// line is the path of report.html. No line but that one is wider than Width,
+// and no control character of the run's strings reaches the terminal.
+func Terminal(w io.Writer, in Input, opts TerminalOptions) error {
+	width := opts.Width
+	if width <= 0 || width > TerminalWidthDefault {
+		width = TerminalWidthDefault
+	}
+	t := &terminal{w: bufio.NewWriter(w), color: opts.Color, width: max(width, terminalWidthMin)}
+	t.verdict(in)
+	t.headline(in)
+	t.invariants(in)
+	t.slos(in)
+	t.faults(in)
+	t.accounting(in)
+	t.line()
+	fmt.Fprintf(t.w, "report  %s\n", plain(in.Dir.Report()))
+	if err := t.w.Flush(); err != nil {
+		return fmt.Errorf("write terminal report: %w", err)
+	}
+	return nil
+}
+
+type terminal struct {
+	w     *bufio.Writer
+	color bool
+	width int
+}
+
+// tint is an ANSI colour.
+type tint string
+
+const (
+	tintNone  tint = ""
+	tintBold  tint = "1"
+	tintGood  tint = "32"
+	tintBad   tint = "31"
+	tintWarn  tint = "33"
+	tintMuted tint = "2"
+)
+
+// cell is text in a column of some width, right-aligned if Right.
+type cell struct {
+	text  string
+	width int
+	right bool
+	tint  tint
+}
+
+// line writes cells two spaces apart, each cut to its column and the line cut
+// to the terminal.
+func (t *terminal) line(cells ...cell) {
+	var b strings.Builder
+	used := 0
+	for i, c := range cells {
+		if i > 0 && used+2 < t.width {
+			b.WriteString("  ")
+			used += 2
+		}
+		text := plain(c.text)
+		room := t.width - used
+		if c.width > 0 {
+			room = min(room, c.width)
+		}
+		text = cut(text, room)
+		pad := 0
+		if c.width > 0 && (c.right || i < len(cells)-1) {
+			pad = max(0, min(c.width, t.width-used)-uniseg.StringWidth(text))
+		}
+		used += uniseg.StringWidth(text) + pad
+		if c.right {
+			b.WriteString(strings.Repeat(" ", pad))
+		}
+		b.WriteString(t.paint(text, c.tint))
+		if !c.right {
+			b.WriteString(strings.Repeat(" ", pad))
+		}
+	}
+	if !t.color {
+		fmt.Fprintln(t.w, strings.TrimRight(b.String(), " "))
+		return
+	}
+	fmt.Fprintln(t.w, b.String())
+}
+
+func (t *terminal) paint(s string, c tint) string {
+	if !t.color || c == tintNone || s == "" {
+		return s
+	}
+	return "\x1b[" + string(c) + "m" + s + "\x1b[0m"
+}
+
+// wrapped writes text over as many lines as it needs, up to four, behind a
+// mark.
+func (t *terminal) wrapped(mark, text string, c tint) {
+	const most = 4
+	room := t.width - 4
+	words := strings.Fields(plain(text))
+	var lines []string
+	cur := ""
+	for _, word := range words {
+		next := strings.TrimLeft(cur+" "+word, " ")
+		if cur != "" && uniseg.StringWidth(next) > room {
+			lines = append(lines, cur)
+			next = word
+		}
+		cur = next
+	}
+	lines = append(lines, cur)
+	if len(lines) > most {
+		lines = lines[:most]
+		lines[most-1] = cut(lines[most-1]+" …", room)
+	}
+	for i, l := range lines {
+		if i > 0 {
+			mark = ""
+		}
+		t.line(cell{text: mark, width: 2, tint: c}, cell{text: l})
+	}
+}
+
+// plain replaces what a terminal would obey instead of show.
+func plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t' || r == '\r':
+			return ' '
+		case unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Zl, r) || unicode.Is(unicode.Zp, r):
+			return '�'
+		}
+		return r
+	}, strings.ToValidUTF8(s, "�"))
+}
+
+// cut shortens s to a number of columns, ending in "…" if anything was lost.
+func cut(s string, columns int) string {
+	if uniseg.StringWidth(s) <= columns {
+		return s
+	}
+	if columns <= 0 {
+		return ""
+	}
+	var b strings.Builder
+	g := uniseg.NewGraphemes(s)
+	used := 0
+	for g.Next() {
+		if used+g.Width() > columns-1 {
+			break
+		}
+		used += g.Width()
+		b.WriteString(g.Str())
+	}
+	return b.String() + "…"
+}
+
+func (t *terminal) heading(cells ...cell) {
+	t.line()
+	for i := range cells {
+		cells[i].tint = tintMuted
+	}
+	t.line(cells...)
+}
+
+func (t *terminal) verdict(in Input) {
+	r := in.run()
+	c, mark := tintWarn, "?"
+	switch r.Verdict {
+	case rundir.VerdictPass:
+		c, mark = tintGood, "✓"
+	case rundir.VerdictFail:
+		c, mark = tintBad, "✗"
+	}
+	about := fmt.Sprintf("%s  seed %d  exit code %d", r.Scheme, r.Seed, r.ExitCode)
+	t.line(cell{text: in.verdictWord(), width: 12, tint: tint("1;" + string(c))}, cell{text: r.Name, width: 30, tint: tintBold}, cell{text: strings.TrimSpace(about)})
+	for _, reason := range in.reasons() {
+		t.wrapped(mark, reason, c)
+	}
+}
+
+func (t *terminal) headline(in Input) {
+	t.line()
+	all := tiles(in)
+	for i := 0; i < len(all); i += 2 {
+		row := t.tileCells(all[i])
+		if i+1 < len(all) {
+			row = append(row, t.tileCells(all[i+1])...)
+		}
+		t.line(row...)
+	}
+}
+
+func (t *terminal) tileCells(h tile) []cell {
+	value := strings.TrimSpace(h.Value + " " + h.Unit)
+	c := map[string]tint{"good": tintGood, "bad": tintBad, "unknown": tintWarn}[h.State]
+	sub := max(0, t.width/2-18-12-6)
+	return []cell{{text: h.Label, width: 18}, {text: value, width: 12, right: true, tint: c}, {text: h.Sub, width: sub, tint: tintMuted}}
+}
+
+// Columns of the tables below; the first takes what is left.
+const (
+	columnFigure = 12
+	columnWord   = 12
+)
+
+func (t *terminal) first(figures int) int {
+	return max(20, t.width-figures*(columnFigure+2)-(columnWord+2))
+}
+
+func (t *terminal) invariants(in Input) {
+	promises := in.promises()
+	if len(promises) == 0 {
+		t.heading(cell{text: "INVARIANTS: none was judged"})
+		return
+	}
+	name := t.first(2)
+	t.heading(cell{text: "INVARIANT", width: name}, cell{text: "CHECKED", width: columnFigure, right: true},
+		cell{text: "VIOLATIONS", width: columnFigure, right: true}, cell{text: "STATUS", width: columnWord})
+	for _, p := range promises {
+		c, violations := tintGood, count(p.Violations)
+		switch p.Status {
+		case rundir.StatusViolated:
+			c = tintBad
+		case rundir.StatusNotChecked:
+			c, violations = tintWarn, none
+		}
+		label := fmt.Sprintf("%-3s  %s", p.ID, p.Name)
+		if !p.Required {
+			label += " (not required)"
+		}
+		t.line(cell{text: label, width: name}, cell{text: count(p.Checked), width: columnFigure, right: true},
+			cell{text: violations, width: columnFigure, right: true}, cell{text: statusWord(p.Status), width: columnWord, tint: c})
+		if p.Status != rundir.StatusHeld {
+			t.witnesses(p.Witness)
+		}
+	}
+}
+
+// witnesses writes the first few, one a line.
+func (t *terminal) witnesses(w []string) {
+	const most = 3
+	for i, text := range w {
+		if i == most {
+			t.line(cell{width: 3}, cell{text: fmt.Sprintf("… %s more in the report", count(int64(len(w)-most))), tint: tintMuted})
+			return
+		}
+		t.line(cell{width: 3}, cell{text: text, tint: tintMuted})
+	}
+}
+
+func (t *terminal) slos(in Input) {
+	slo := in.run().SLO
+	if len(slo) == 0 {
+		return
+	}
+	name := t.first(2)
+	title := "SLO"
+	if in.reportOnly() {
+		title = "SLO (reported only)"
+	}
+	t.heading(cell{text: title, width: name}, cell{text: "TARGET", width: columnFigure, right: true},
+		cell{text: "MEASURED", width: columnFigure, right: true}, cell{text: "RESULT", width: columnWord})
+	for _, s := range slo {
+		word, c := "met", tintGood
+		if !s.OK {
+			word, c = "missed", tintBad
+		}
+		t.line(cell{text: s.Name, width: name}, cell{text: sloTarget(s), width: columnFigure, right: true},
+			cell{text: sloMeasured(s), width: columnFigure, right: true}, cell{text: word, width: columnWord, tint: c})
+	}
+}
+
+func (t *terminal) faults(in Input) {
+	faults, _ := faultRows(in)
+	if len(faults) == 0 {
+		return
+	}
+	const when = 18
+	name := max(20, (t.width-when-columnWord-6)/2)
+	hits := t.width - name - when - columnWord - 6
+	t.heading(cell{text: "FAULT", width: name}, cell{text: "WHEN", width: when}, cell{text: "HIT", width: hits}, cell{text: "BIT", width: columnWord})
+	for _, f := range faults {
+		word, c := "yes", tintGood
+		switch {
+		case !f.Bit:
+			word, c = "no", tintWarn
+		case len(f.Missed) > 0:
+			word, c = "not enough", tintWarn
+		}
+		var what []string
+		for _, h := range f.Hits {
+			what = append(what, h.Name+" "+count(h.Count))
+		}
+		t.line(cell{text: f.Name, width: name}, cell{text: f.When, width: when}, cell{text: strings.Join(what, ", "), width: hits}, cell{text: word, width: columnWord, tint: c})
+		t.witnesses(f.Missed)
+	}
+}
+
+func (t *terminal) accounting(in Input) {
+	a := newAccounting(in)
+	const column = 10
+	titles := []string{"completed", "failed", "timed out", "dropped", "unfinished"}
+	values := []int64{a.Completed, a.Failed, a.TimedOut, a.Dropped, a.Unfinished}
+	head := []cell{{text: "SCHEDULED =", width: 11, right: true}}
+	row := []cell{{text: count(a.Scheduled), width: 11, right: true}}
+	for i, title := range titles {
+		v := cell{text: count(values[i]), width: column, right: true}
+		if title == "dropped" && a.Dropped > 0 {
+			v.tint = tintWarn
+		}
+		head = append(head, cell{text: title, width: column, right: true})
+		row = append(row, v)
+	}
+	sum := cell{text: "adds up", tint: tintGood}
+	if !a.Balanced {
+		sum = cell{text: fmt.Sprintf("does not add up: %s missing, sent off by %s", count(a.Gap), count(a.SentGap)), tint: tintBad}
+	}
+	t.heading(head...)
+	t.line(append(row, sum)...)
+}
