@@ -98,8 +98,8 @@ func OpenKept(ctx context.Context, base, name string, b Binaries) (*Stack, error
 	if err != nil {
 		return nil, err
 	}
-	for _, server := range s.Servers() {
-		if err := server.(*native).attach(l.Children[server.Name()]); err != nil {
+	for _, server := range s.natives {
+		if err := server.attach(l.Children[server.name]); err != nil {
 			return nil, errors.Join(err, s.Close())
 		}
 	}
@@ -110,7 +110,7 @@ func ownedError(l lock) error {
 	if l.leftover() {
 		return fmt.Errorf("stack: %s was left behind by a process that died; hotsku down removes it", l.Name)
 	}
-	return fmt.Errorf("stack: %s belongs to the running process %d and ends with it", l.Name, l.Owner.PID)
+	return fmt.Errorf("stack: %s belongs to the running process %d, which starts, uses or removes it", l.Name, l.Owner.PID)
 }
 
 // attach takes up a server that another process started; one that has ended can be started again.
@@ -131,8 +131,8 @@ func (s *native) attach(id proc.Identity) error {
 // Close ends the watch over the servers of a kept stack and leaves them running. It does nothing for
 // servers that this process started.
 func (s *Stack) Close() error {
-	for _, server := range s.Servers() {
-		if p := server.(*native).process(); p != nil {
+	for _, server := range s.natives {
+		if p := server.process(); p != nil {
 			p.Release()
 		}
 	}

@@ -29,8 +29,8 @@ func newPostgres(l layout, record recordFunc) (*native, error) {
 	pg := postgres{layout: l, runAs: run, record: record}
 	return &native{
 		name: PostgresName, addr: loopback(l.ports.Postgres), record: record,
-		stopSignal: syscall.SIGINT, // fast shutdown: sessions are ended, a checkpoint is written
-		prepare:    pg.prepare,
+		stopGrace: stopGrace, stopSignal: syscall.SIGINT, // fast shutdown: sessions are ended, a checkpoint is written
+		prepare: pg.prepare,
 		spec: func() proc.Spec {
 			// SIGQUIT to the postmaster takes its backends along.
 			spec := pg.spec("postgres", "-D", pg.data(), "-c", "config_file="+pg.conf())

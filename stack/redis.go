@@ -18,7 +18,7 @@ func newRedis(l layout, record recordFunc) *native {
 	conf := filepath.Join(dir, "redis.conf")
 	addr := loopback(l.ports.Redis)
 	return &native{
-		name: RedisName, addr: addr, record: record, stopSignal: syscall.SIGTERM,
+		name: RedisName, addr: addr, record: record, stopSignal: syscall.SIGTERM, stopGrace: stopGrace,
 		prepare: func(context.Context) error {
 			if err := os.MkdirAll(filepath.Join(dir, "data"), 0o755); err != nil {
 				return err

@@ -15,37 +15,54 @@ const requestGetBrokerClusterInfo = 106
 // maxFrameBytes bounds what is read of an answer; RocketMQ's own limit is 16 MiB.
 const maxFrameBytes = 1 << 20
 
-// registeredBrokers asks a name server for the addresses of the master brokers it knows. It speaks the
-// protocol itself (length, header length, JSON header, body) because the client library has no call for it.
+// registeredBrokers asks a name server for the addresses of the master brokers it knows. The client
+// library has no call for it.
 func registeredBrokers(ctx context.Context, nameServer string) ([]string, error) {
-	conn, err := dial(ctx, nameServer)
+	_, body, err := callRemoting(ctx, nameServer, requestGetBrokerClusterInfo, nil, nil)
 	if err != nil {
 		return nil, err
-	}
-	defer conn.Close()
-	header, err := json.Marshal(map[string]any{"code": requestGetBrokerClusterInfo, "language": "GO",
-		"version": 0, "opaque": 1, "flag": 0, "serializeTypeCurrentRPC": "JSON"})
-	if err != nil {
-		return nil, err
-	}
-	frame := binary.BigEndian.AppendUint32(nil, uint32(4+len(header)))
-	frame = binary.BigEndian.AppendUint32(frame, uint32(len(header)))
-	if _, err := conn.Write(append(frame, header...)); err != nil {
-		return nil, err
-	}
-	answer, body, err := readFrame(conn)
-	if err != nil {
-		return nil, err
-	}
-	if answer.Code != 0 {
-		return nil, fmt.Errorf("name server answered code %d: %s", answer.Code, answer.Remark)
 	}
 	return masters(body)
 }
 
+// callRemoting sends one request in RocketMQ's remoting protocol (length, header length, JSON header,
+// body) on a connection of its own. A code other than success is an error.
+func callRemoting(ctx context.Context, addr string, code int, fields map[string]string, body []byte) (remotingHeader, []byte, error) {
+	conn, err := dial(ctx, addr)
+	if err != nil {
+		return remotingHeader{}, nil, err
+	}
+	defer conn.Close()
+	header, err := json.Marshal(remotingHeader{Code: code, Language: "GO", Opaque: 1,
+		Serialization: "JSON", Fields: fields})
+	if err != nil {
+		return remotingHeader{}, nil, err
+	}
+	frame := binary.BigEndian.AppendUint32(nil, uint32(4+len(header)+len(body)))
+	frame = binary.BigEndian.AppendUint32(frame, uint32(len(header)))
+	frame = append(append(frame, header...), body...)
+	if _, err := conn.Write(frame); err != nil {
+		return remotingHeader{}, nil, err
+	}
+	answer, answerBody, err := readFrame(conn)
+	if err != nil {
+		return remotingHeader{}, nil, err
+	}
+	if answer.Code != 0 {
+		return remotingHeader{}, nil, fmt.Errorf("request %d answered code %d: %s", code, answer.Code, answer.Remark)
+	}
+	return answer, answerBody, nil
+}
+
 type remotingHeader struct {
-	Code   int    `json:"code"`
-	Remark string `json:"remark"`
+	Code          int               `json:"code"`
+	Language      string            `json:"language"`
+	Version       int               `json:"version"`
+	Opaque        int               `json:"opaque"`
+	Flag          int               `json:"flag"`
+	Remark        string            `json:"remark,omitempty"`
+	Serialization string            `json:"serializeTypeCurrentRPC"`
+	Fields        map[string]string `json:"extFields,omitempty"`
 }
 
 func readFrame(r io.Reader) (remotingHeader, []byte, error) {

@@ -77,12 +77,12 @@ func end(name string, id proc.Identity) error {
 		return err
 	}
 	defer p.Release()
-	// A child of this very process stays a zombie until its own supervisor has seen its end.
-	killed := make(chan error, 1)
-	go func() { killed <- p.Kill() }()
-	select {
-	case err := <-killed:
+	if err := id.Kill(); err != nil {
 		return err
+	}
+	select {
+	case <-p.Done():
+		return nil
 	case <-time.After(endTimeout):
 		return fmt.Errorf("%s (pid %d) does not end %v after SIGKILL", name, id.PID, endTimeout)
 	}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
+	"time"
 
 	"github.com/hotsku/hotsku/stack/proc"
 )
@@ -85,6 +86,9 @@ func brokerReady(ctx context.Context, p *proc.Process, addr, nameServer, registe
 	return fmt.Errorf("name server %s knows the brokers %q, not %s", nameServer, brokers, registered)
 }
 
+// javaStopGrace allows for a broker's shutdown hook, which takes ten seconds when idle.
+const javaStopGrace = 45 * time.Second
+
 type javaServer struct {
 	main, template string
 	memory         []string
@@ -96,12 +100,14 @@ func (l layout) java(name, addr string, record recordFunc, s javaServer) *native
 	conf, logback := filepath.Join(dir, name+".conf"), filepath.Join(dir, "logback.xml")
 	args := append(s.memory[:len(s.memory):len(s.memory)],
 		"-XX:+UseSerialGC",
+		// Encryption would cost each start a generated RSA key.
+		"-Dtls.server.mode=disabled",
 		// No shared file in the temporary folder that a killed server would leave behind.
 		"-XX:+PerfDisableSharedMem",
 		"-Drocketmq.home.dir="+dir, "-Duser.home="+dir, "-Drmq.logback.configurationFile="+logback,
 		"-cp", filepath.Join(l.binaries.RocketMQLib, "*"), s.main, "-c", conf)
 	return &native{
-		name: name, addr: addr, record: record, stopSignal: syscall.SIGTERM, answers: s.answers,
+		name: name, addr: addr, record: record, stopSignal: syscall.SIGTERM, stopGrace: javaStopGrace, answers: s.answers,
 		prepare: func(context.Context) error {
 			if err := os.MkdirAll(dir, 0o755); err != nil {
 				return err
@@ -109,6 +115,9 @@ func (l layout) java(name, addr string, record recordFunc, s javaServer) *native
 			if err := render("rocketmq/logback.xml", logback, nil); err != nil {
 				return err
 			}
+			// broker.conf: transactionMetricFlushInterval also is how long a thread spins after the start
+			// (10 s of a core by default), so it is short. Java's properties have no room for this comment
+			// beside the value, and unknown or malformed ones are ignored.
 			return render(s.template, conf, struct {
 				Ports       Ports
 				Bind, Store string

@@ -22,7 +22,7 @@ const (
 const (
 	// startTimeout bounds one server's start, a crash recovery on busy cores included.
 	startTimeout = 60 * time.Second
-	// stopGrace is how long a clean shutdown may take before the server is killed.
+	// stopGrace is how long a clean shutdown of Redis or PostgreSQL may take before the server is killed.
 	stopGrace = 20 * time.Second
 	// readyPoll is the time between two looks at a starting server.
 	readyPoll = 20 * time.Millisecond
@@ -71,6 +71,7 @@ type native struct {
 	answers func(ctx context.Context, p *proc.Process) error
 	// stopSignal asks for a clean shutdown.
 	stopSignal syscall.Signal
+	stopGrace  time.Duration
 	// record is told each started process before anything waits for it.
 	record func(name string, id proc.Identity) error
 
@@ -78,6 +79,8 @@ type native struct {
 	starting sync.Mutex
 	mu       sync.Mutex
 	p        *proc.Process
+	// retired servers are not started again: their folder goes away.
+	retired bool
 }
 
 var (
@@ -132,6 +135,9 @@ func (s *native) Start(ctx context.Context) error {
 	if s.running() {
 		return fmt.Errorf("stack: %s runs already (pid %d)", s.name, s.PID())
 	}
+	if s.isRetired() {
+		return s.retiredError()
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not ready within %v", startTimeout))
 	defer cancel()
 	if s.prepare != nil {
@@ -146,6 +152,9 @@ func (s *native) Start(ctx context.Context) error {
 	s.mu.Lock()
 	s.p = p
 	s.mu.Unlock()
+	if s.isRetired() { // while its process was started
+		return errors.Join(s.retiredError(), p.Kill())
+	}
 	if err := s.record(s.name, p.Identity()); err != nil {
 		return errors.Join(fmt.Errorf("stack: start %s: %w", s.name, err), p.Kill())
 	}
@@ -185,7 +194,7 @@ func (s *native) Stop(ctx context.Context) error {
 	if p == nil {
 		return nil
 	}
-	if err := p.StopBy(ctx, s.stopSignal, stopGrace); err != nil {
+	if err := p.StopBy(ctx, s.stopSignal, s.stopGrace); err != nil {
 		return fmt.Errorf("stack: stop %s: %w", s.name, err)
 	}
 	return nil
@@ -200,6 +209,27 @@ func (s *native) Kill() error {
 		return fmt.Errorf("stack: kill %s: %w", s.name, err)
 	}
 	return nil
+}
+
+func (s *native) isRetired() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.retired
+}
+
+func (s *native) retiredError() error {
+	return fmt.Errorf("stack: start %s: its stack was taken down", s.name)
+}
+
+// retire kills the server for good; when it returns no Start is in progress.
+func (s *native) retire() error {
+	s.mu.Lock()
+	s.retired = true
+	s.mu.Unlock()
+	err := s.Kill() // which makes a Start in progress fail
+	s.starting.Lock()
+	defer s.starting.Unlock()
+	return errors.Join(err, s.Kill())
 }
 
 func (s *native) Pause() error  { return s.fault("pause", (*proc.Process).Pause) }

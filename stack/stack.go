@@ -81,7 +81,9 @@ type Addresses struct {
 type Stack struct {
 	Redis, Postgres, NameServer, Broker Server
 
-	dir string
+	dir       string
+	addresses Addresses
+	natives   []*native // in the order of Servers
 
 	mu   sync.Mutex // guards lock and its file
 	lock lock
@@ -183,15 +185,13 @@ func assignPorts(o Options) (Ports, error) {
 
 // build lays out the servers of a stack without starting any.
 func build(l layout, lk lock) (*Stack, error) {
-	s := &Stack{dir: l.dir, lock: lk}
+	s := &Stack{dir: l.dir, addresses: lk.Addresses, lock: lk}
 	postgres, err := newPostgres(l, s.record)
 	if err != nil {
 		return nil, err
 	}
-	s.Postgres = postgres
-	s.Redis = newRedis(l, s.record)
-	s.NameServer = newNameServer(l, s.record)
-	s.Broker = newBroker(l, s.record)
+	s.natives = []*native{newRedis(l, s.record), postgres, newNameServer(l, s.record), newBroker(l, s.record)}
+	s.Redis, s.Postgres, s.NameServer, s.Broker = s.natives[0], s.natives[1], s.natives[2], s.natives[3]
 	return s, nil
 }
 
@@ -230,14 +230,14 @@ func (s *Stack) start(ctx context.Context, progress func(string, time.Duration))
 	return g.Wait()
 }
 
-// Name returns the stack's name; Dir its folder, which Down removes.
-func (s *Stack) Name() string { return s.lock.Name }
+// Name returns the stack's name.
+func (s *Stack) Name() string { return filepath.Base(s.dir) }
 
 // Dir returns the stack's folder, which Down removes: copy logs out of it before.
 func (s *Stack) Dir() string { return s.dir }
 
 // Addresses returns where clients find the servers. They stay the same when servers are restarted.
-func (s *Stack) Addresses() Addresses { return s.lock.Addresses }
+func (s *Stack) Addresses() Addresses { return s.addresses }
 
 // Servers returns the four servers in the order in which they depend on each other.
 func (s *Stack) Servers() []Server {
@@ -252,16 +252,19 @@ func (s *Stack) Down(ctx context.Context) error {
 }
 
 func (s *Stack) demolish() error {
+	var errs []error
+	for _, server := range s.natives {
+		errs = append(errs, server.retire())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.down {
 		return nil
 	}
-	var errs []error
-	for _, server := range s.Servers() {
-		errs = append(errs, server.Kill())
-	}
-	if err := errors.Join(append(errs, demolish(s.dir, s.lock))...); err != nil {
+	if err := demolish(s.dir, s.lock); err != nil {
 		return err
 	}
 	s.down = true
@@ -277,6 +280,12 @@ func (s *Stack) update(change func(*lock)) error {
 	defer s.mu.Unlock()
 	if s.down {
 		return errors.New("stack: it was taken down")
+	}
+	// A kept stack may have been changed through another handle.
+	if l, err := readLock(s.dir); err == nil {
+		s.lock = l
+	} else if !errors.Is(err, os.ErrNotExist) {
+		return err
 	}
 	change(&s.lock)
 	return writeLock(s.dir, s.lock)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -60,7 +61,35 @@ func signalTree(root int, sig unix.Signal) error {
 		}
 		errs = append(errs, signalOne(st.pid, sig))
 	}
-	return errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil || sig != unix.SIGSTOP {
+		return err
+	}
+	return awaitStopped(append(below, stat{pid: root}))
+}
+
+// stopTimeout bounds the wait for processes to freeze: one in the middle of an fsync finishes it first.
+const stopTimeout = 5 * time.Second
+
+// awaitStopped returns when each process is frozen or gone: a signal takes effect a little after it was
+// sent.
+func awaitStopped(procs []stat) error {
+	deadline := time.Now().Add(stopTimeout)
+	for _, p := range procs {
+		for {
+			st, err := readStat(p.pid)
+			if errors.Is(err, ErrGone) || st.state == 'T' || st.state == 'Z' {
+				break
+			}
+			if err != nil {
+				return err
+			}
+			if time.Now().After(deadline) {
+				return fmt.Errorf("proc: %d does not freeze within %v (state %c)", p.pid, stopTimeout, st.state)
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+	return nil
 }
 
 func signalOne(pid int, sig unix.Signal) error {
