@@ -27,11 +27,20 @@ CREATE TABLE sku_inventory (
     PRIMARY KEY (activity_id, sku_id)
 );
 
+-- The advisory lock of a SKU. Order transactions hold it shared; who must see
+-- the effect of all of them, or have all later ones see its own, takes it
+-- exclusively.
+-- +goose StatementBegin
+CREATE FUNCTION inventory_gate(activity_id bigint, sku_id bigint) RETURNS bigint
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN hashint8extended(sku_id, activity_id);
+-- +goose StatementEnd
+
 -- One row a unit. token_id is random and seq is the order of claiming, which
 -- only the partial index serves: with a primary key that satisfies ORDER BY
 -- the planner walks the dead rows of everything claimed before.
 CREATE TABLE inventory_token (
-    token_id       bigint PRIMARY KEY,
+    token_id       bigint PRIMARY KEY CHECK (token_id > 0),
     activity_id    bigint NOT NULL,
     sku_id         bigint NOT NULL,
     seq            integer NOT NULL,
@@ -161,3 +170,4 @@ CREATE TABLE dead_letter (
 -- +goose Down
 DROP TABLE dead_letter, event_outbox, consumer_inbox, inventory_ledger, inventory_reservation,
     order_items, orders, inventory_token, sku_inventory, activity;
+DROP FUNCTION inventory_gate;

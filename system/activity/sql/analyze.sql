@@ -1,0 +1,1 @@
+ANALYZE activity, sku_inventory, inventory_token

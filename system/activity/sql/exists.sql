@@ -1,0 +1,1 @@
+SELECT EXISTS (SELECT FROM activity WHERE activity_id = $1)
