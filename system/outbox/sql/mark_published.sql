@@ -1,0 +1,3 @@
+UPDATE event_outbox
+SET published_at = clock_timestamp(), leased_until = NULL
+WHERE event_id = ANY ($1::bigint[]) AND published_at IS NULL
