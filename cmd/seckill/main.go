@@ -1,0 +1,86 @@
+// Command seckill is the flash-sale order system: one subcommand a role, and
+// what prepares a sale (migrate, activity, token).
+//
+// Exit codes: 0 done, 2 the environment failed, 64 bad command line or
+// configuration and nothing was started.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hotsku/hotsku/system/app"
+)
+
+const (
+	exitEnvironment = 2
+	exitUsage       = 64
+)
+
+// usageError is a command line that cannot be obeyed.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// The first signal drains, the second ends the process at once.
+	context.AfterFunc(ctx, stop)
+	os.Exit(run(ctx, newRoot()))
+}
+
+func run(ctx context.Context, root *cobra.Command) int {
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintln(root.ErrOrStderr(), "seckill: "+strings.Join(strings.Fields(err.Error()), " "))
+	if errors.As(err, new(usageError)) || errors.Is(err, app.ErrConfig) {
+		return exitUsage
+	}
+	return exitEnvironment
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "seckill",
+		Short: "Sell one hot item without ever selling one too many",
+		Long: `seckill runs the roles of the flash-sale order system and prepares sales.
+
+Every flag can be given by environment: --name-server is SECKILL_NAME_SERVER.
+Give secrets (--token-key, --redis-password) that way.`,
+		Example: `  seckill migrate --postgres "$DSN" --name-server 127.0.0.1:9876 --broker 127.0.0.1:10911
+  seckill activity create --activity 10001 --sku 20001 --stock 10000 --postgres "$DSN" --redis 127.0.0.1:6379
+  seckill access --listen 127.0.0.1:8080 --redis 127.0.0.1:6379 --name-server 127.0.0.1:9876`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          noArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usageError{fmt.Errorf("%w; %s --help lists the flags", err, cmd.CommandPath())}
+	})
+	o := &options{cfg: app.ConfigDefault()}
+	root.AddCommand(roles(o)...)
+	root.AddCommand(newMigrate(o), newActivity(o), newToken(o))
+	return root
+}
+
+// noArgs refuses positional arguments.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if cmd.HasSubCommands() {
+		return usageError{fmt.Errorf("unknown command %q; %s --help lists the commands", args[0], cmd.CommandPath())}
+	}
+	return usageError{fmt.Errorf("%s takes no argument, but got %q", cmd.CommandPath(), args[0])}
+}

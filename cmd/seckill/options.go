@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	crand "crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/hotsku/hotsku/system/app"
+	"github.com/hotsku/hotsku/system/faultpoint"
+	"github.com/hotsku/hotsku/system/mq"
+	"github.com/hotsku/hotsku/system/seckill"
+)
+
+// options is what the flags fill in.
+type options struct {
+	cfg        app.Config
+	tokenKeys  []string
+	logLevel   string
+	seed       string
+	faults     []string
+	faultsFile string
+	broker     string
+}
+
+func (o *options) redisFlags(f *pflag.FlagSet) {
+	f.StringVar(&o.cfg.Redis.Addr, "redis", o.cfg.Redis.Addr, "Redis, host:port")
+	f.StringVar(&o.cfg.Redis.Username, "redis-user", "", "Redis user")
+	f.StringVar(&o.cfg.Redis.Password, "redis-password", "", "Redis password")
+}
+
+func (o *options) postgresFlags(f *pflag.FlagSet) {
+	f.StringVar(&o.cfg.Postgres, "postgres", "", "PostgreSQL, postgres://user@host:port/database")
+}
+
+func (o *options) mqFlags(f *pflag.FlagSet) {
+	f.StringVar(&o.cfg.MQ.NameServer, "name-server", "", "RocketMQ name server, IP:port")
+	f.StringVar(&o.cfg.MQ.AccessKey, "mq-access-key", "", "RocketMQ access key")
+	f.StringVar(&o.cfg.MQ.SecretKey, "mq-secret-key", "", "RocketMQ secret key")
+}
+
+func (o *options) tokenFlags(f *pflag.FlagSet) {
+	f.StringSliceVar(&o.tokenKeys, "token-key", nil, "eligibility token key, ID:SECRET with the secret in hex; the first signs, all verify")
+}
+
+// processFlags are those of every long-running role.
+func (o *options) processFlags(f *pflag.FlagSet) {
+	f.StringVar(&o.cfg.Admin, "admin", o.cfg.Admin, "loopback address of metrics, health and profiles")
+	f.StringVar(&o.cfg.Zone, "zone", o.cfg.Zone, "availability zone, a label of the metrics")
+	f.DurationVar(&o.cfg.Drain, "drain", o.cfg.Drain, "how long the role may take to end")
+	f.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error; logs are JSON on standard error")
+	f.StringVar(&o.seed, "id-seed", "", "64 hex digits that feed ids and jitter, one of its own for each process (default: random)")
+	if faultpoint.Enabled {
+		f.StringArrayVar(&o.faults, "faultpoint", nil, fmt.Sprintf("arm NAME=kill@N or NAME=delay:DURATION@N; names: %v", seckill.FaultPoints()))
+		f.StringVar(&o.faultsFile, "faultpoint-file", "", "where hits are noted")
+	}
+}
+
+// fromEnvironment fills flags that were not given from SECKILL_NAME.
+func fromEnvironment(cmd *cobra.Command) error {
+	var err error
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		name := "SECKILL_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		value, ok := os.LookupEnv(name)
+		if f.Changed || !ok || err != nil || f.Name == "help" {
+			return
+		}
+		if serr := cmd.Flags().Set(f.Name, value); serr != nil {
+			err = usageError{fmt.Errorf("%s: %w", name, serr)}
+		}
+	})
+	return err
+}
+
+// settle reads the environment and turns texts into what they stand for.
+func (o *options) settle(cmd *cobra.Command) error {
+	if err := fromEnvironment(cmd); err != nil {
+		return err
+	}
+	for _, text := range o.tokenKeys {
+		key, err := app.ParseTokenKey(text)
+		if err != nil {
+			return usageError{err}
+		}
+		o.cfg.TokenKeys = append(o.cfg.TokenKeys, key)
+	}
+	return nil
+}
+
+func (o *options) logger(role string) (*slog.Logger, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
+		return nil, usageError{fmt.Errorf("--log-level %q: must be debug, info, warn or error", o.logLevel)}
+	}
+	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level})).
+		With("role", role, "availability_zone", o.cfg.Zone)
+	mq.UseLogger(log)
+	return log, nil
+}
+
+func (o *options) idSeed() (seed [32]byte, err error) {
+	if o.seed == "" {
+		_, err = crand.Read(seed[:])
+		return seed, err
+	}
+	raw, err := hex.DecodeString(o.seed)
+	if err != nil || len(raw) != len(seed) {
+		return seed, usageError{fmt.Errorf("--id-seed: must be %d hex digits", 2*len(seed))}
+	}
+	copy(seed[:], raw)
+	return seed, nil
+}
+
+// runRole runs a role until a signal.
+func (o *options) runRole(ctx context.Context, cmd *cobra.Command, role app.Role) error {
+	if err := o.settle(cmd); err != nil {
+		return err
+	}
+	log, err := o.logger(string(role))
+	if err != nil {
+		return err
+	}
+	seed, err := o.idSeed()
+	if err != nil {
+		return err
+	}
+	if faultpoint.Enabled {
+		if err := faultpoint.Arm(o.faults, o.faultsFile); err != nil {
+			return usageError{err}
+		}
+	}
+	out := json.NewEncoder(cmd.OutOrStdout())
+	return app.New(o.cfg, app.DefaultWiring(faultpoint.Hit), log, seed, func(r seckill.Ready) {
+		if err := out.Encode(r); err != nil {
+			log.Error("cannot print the ready line", "error", err)
+		}
+	}).Run(ctx, role)
+}

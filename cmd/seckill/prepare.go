@@ -1,0 +1,252 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hotsku/hotsku/lua"
+	"github.com/hotsku/hotsku/system/activity"
+	"github.com/hotsku/hotsku/system/mq"
+	"github.com/hotsku/hotsku/system/postgres"
+	"github.com/hotsku/hotsku/system/reservation"
+	"github.com/hotsku/hotsku/system/seckill"
+)
+
+func newMigrate(o *options) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "migrate", Short: "Bring the database schema and the broker's topics up to date", Args: noArgs,
+		Long: "migrate applies pending migrations and makes missing topics. Running it again changes nothing.\n" +
+			"Without --name-server it leaves the broker alone.",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.settle(cmd); err != nil {
+				return err
+			}
+			if _, err := o.logger("migrate"); err != nil {
+				return err
+			}
+			if (o.cfg.MQ.NameServer == "") != (o.broker == "") {
+				return usageError{errors.New("--name-server and --broker belong together")}
+			}
+			pool, err := postgres.Open(cmd.Context(), postgres.Config{URL: o.cfg.Postgres, ApplicationName: "seckill-migrate",
+				StatementTimeout: 10 * time.Minute})
+			if err != nil {
+				return err
+			}
+			defer pool.Close()
+			applied, err := postgres.Migrate(cmd.Context(), pool)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "schema: %d migrations applied\n", applied)
+			if o.broker == "" {
+				return nil
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), 30*time.Second)
+			defer cancel()
+			if err := mq.EnsureTopics(ctx, o.cfg.MQ, o.broker); err != nil {
+				return err
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), "topics: ready")
+			return nil
+		},
+	}
+	o.postgresFlags(cmd.Flags())
+	o.mqFlags(cmd.Flags())
+	cmd.Flags().StringVar(&o.broker, "broker", "", "RocketMQ broker on which to make the topics, IP:port")
+	cmd.Flags().StringVar(&o.logLevel, "log-level", "warn", "debug, info, warn or error")
+	return cmd
+}
+
+func newActivity(o *options) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "activity", Short: "Create, close and show activities", Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newActivityCreate(o), newActivityClose(o), newActivityShow(o))
+	return cmd
+}
+
+func newActivityCreate(o *options) *cobra.Command {
+	var p activity.Params
+	var starts string
+	var length time.Duration
+	cmd := &cobra.Command{
+		Use: "create", Short: "Write the tokens, then warm Redis", Args: noArgs,
+		Long: "create makes an activity of one SKU: one inventory token a unit in PostgreSQL, counted before\n" +
+			"anything is sold, then Redis is warmed. Creating an existing activity with the same ids is refused;\n" +
+			"if a crash left it in PostgreSQL only, create --warm-only finishes the work.",
+		Example: `  seckill activity create --activity 10001 --sku 20001 --stock 10000 --price-cents 9900 --for 1h --postgres "$DSN" --redis 127.0.0.1:6379`,
+	}
+	var warmOnly bool
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := o.settle(cmd); err != nil {
+			return err
+		}
+		p.StartsAt = time.Now().UTC()
+		if starts != "" {
+			at, err := time.Parse(time.RFC3339, starts)
+			if err != nil {
+				return usageError{fmt.Errorf("--starts %q: must be a time such as 2026-11-11T00:00:00Z", starts)}
+			}
+			p.StartsAt = at
+		}
+		p.EndsAt = p.StartsAt.Add(length)
+		if err := p.Validate(); err != nil {
+			return usageError{err}
+		}
+		pool, err := postgres.Open(cmd.Context(), postgres.Config{URL: o.cfg.Postgres, ApplicationName: "seckill-activity"})
+		if err != nil {
+			return err
+		}
+		defer pool.Close()
+		redis, err := reservation.New(o.cfg.Redis, lua.FS)
+		if err != nil {
+			return usageError{err}
+		}
+		defer redis.Close()
+		if err := redis.Check(cmd.Context()); err != nil { // before anything is written
+			return err
+		}
+		if !warmOnly {
+			seed, err := o.idSeed()
+			if err != nil {
+				return err
+			}
+			store, err := activity.New(pool, rand.New(rand.NewChaCha8(seed)))
+			if err != nil {
+				return err
+			}
+			if err := store.Create(cmd.Context(), p); err != nil {
+				return err
+			}
+		}
+		if err := redis.Warm(cmd.Context(), reservation.Activity{ActivityID: p.ActivityID, SKUID: p.SKUID,
+			Stock: int64(p.Stock), Version: 1, StartsAt: p.StartsAt, EndsAt: p.EndsAt}); err != nil {
+			return err
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "activity %d SKU %d: %d units on sale from %s to %s\n", p.ActivityID, p.SKUID, p.Stock,
+			p.StartsAt.Format(time.RFC3339), p.EndsAt.Format(time.RFC3339))
+		return nil
+	}
+	f := cmd.Flags()
+	o.postgresFlags(f)
+	o.redisFlags(f)
+	f.Int64Var(&p.ActivityID, "activity", 0, "activity id")
+	f.Int64Var(&p.SKUID, "sku", 0, "SKU id")
+	f.IntVar(&p.Stock, "stock", 0, "units on sale")
+	f.IntVar(&p.Tokens, "tokens", 0, "inventory tokens to make (default: as many as the stock)")
+	f.Int64Var(&p.PriceCents, "price-cents", 0, "price of one unit, in cents")
+	f.StringVar(&starts, "starts", "", "start, RFC 3339 (default: now)")
+	f.DurationVar(&length, "for", time.Hour, "length of the sale")
+	f.BoolVar(&p.Resell, "resell", false, "sell a cancelled or expired order's unit again (default: retire it)")
+	f.BoolVar(&warmOnly, "warm-only", false, "only warm Redis: the activity is in PostgreSQL already")
+	return cmd
+}
+
+func newActivityClose(o *options) *cobra.Command {
+	var id, sku int64
+	cmd := &cobra.Command{
+		Use: "close", Short: "End a sale now", Args: noArgs,
+		Long: "close stops new reservations in Redis, then new orders in PostgreSQL. Messages under way end as\n" +
+			"REJECTED_CLOSED and are compensated. Closing twice changes nothing.",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.settle(cmd); err != nil {
+				return err
+			}
+			redis, err := reservation.New(o.cfg.Redis, lua.FS)
+			if err != nil {
+				return usageError{err}
+			}
+			defer redis.Close()
+			pool, err := postgres.Open(cmd.Context(), postgres.Config{URL: o.cfg.Postgres, ApplicationName: "seckill-activity"})
+			if err != nil {
+				return err
+			}
+			defer pool.Close()
+			store, err := activity.New(pool, rand.New(rand.NewPCG(0, 0))) // draws nothing
+			if err != nil {
+				return err
+			}
+			if err := redis.SetStatus(cmd.Context(), id, sku, seckill.ActivityClosed); err != nil {
+				return err
+			}
+			return store.Close(cmd.Context(), id)
+		},
+	}
+	o.postgresFlags(cmd.Flags())
+	o.redisFlags(cmd.Flags())
+	cmd.Flags().Int64Var(&id, "activity", 0, "activity id")
+	cmd.Flags().Int64Var(&sku, "sku", 0, "SKU id")
+	return cmd
+}
+
+func newActivityShow(o *options) *cobra.Command {
+	var id int64
+	cmd := &cobra.Command{
+		Use: "show", Short: "Print an activity's counts as JSON", Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.settle(cmd); err != nil {
+				return err
+			}
+			pool, err := postgres.Open(cmd.Context(), postgres.Config{URL: o.cfg.Postgres, ApplicationName: "seckill-activity"})
+			if err != nil {
+				return err
+			}
+			defer pool.Close()
+			store, err := activity.New(pool, rand.New(rand.NewPCG(0, 0))) // draws nothing
+			if err != nil {
+				return err
+			}
+			summary, err := store.Show(cmd.Context(), id)
+			if err != nil {
+				return err
+			}
+			out := json.NewEncoder(cmd.OutOrStdout())
+			out.SetIndent("", "  ")
+			return out.Encode(summary)
+		},
+	}
+	o.postgresFlags(cmd.Flags())
+	cmd.Flags().Int64Var(&id, "activity", 0, "activity id")
+	return cmd
+}
+
+func newToken(o *options) *cobra.Command {
+	var user, activityID int64
+	var ttl time.Duration
+	cmd := &cobra.Command{
+		Use: "token", Short: "Mint an eligibility token, for curl", Args: noArgs,
+		Example: `  curl -H "Authorization: Bearer $(seckill token --user 30001 --activity 10001 --ttl 10m)" \
+    -d '{"activity_id":10001,"sku_id":20001,"request_id":"r1","quantity":1}' http://127.0.0.1:8080/v1/seckill/orders`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.settle(cmd); err != nil {
+				return err
+			}
+			switch {
+			case user <= 0 || activityID <= 0:
+				return usageError{errors.New("--user and --activity must be positive integers")}
+			case ttl <= 0:
+				return usageError{fmt.Errorf("--ttl %v: must be positive", ttl)}
+			case len(o.cfg.TokenKeys) == 0:
+				return usageError{errors.New("no token key: give --token-key ID:SECRET or SECKILL_TOKEN_KEY")}
+			}
+			codec, err := seckill.NewTokenCodec(o.cfg.TokenKeys...)
+			if err != nil {
+				return usageError{err}
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s\n", codec.AppendSigned(nil, user, activityID, time.Now().Add(ttl).Unix()))
+			return nil
+		},
+	}
+	o.tokenFlags(cmd.Flags())
+	cmd.Flags().Int64Var(&user, "user", 0, "user id")
+	cmd.Flags().Int64Var(&activityID, "activity", 0, "activity id")
+	cmd.Flags().DurationVar(&ttl, "ttl", 10*time.Minute, "how long it is valid")
+	return cmd
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/hotsku/hotsku/system/app"
+)
+
+// roles are the long-running subcommands. Each prints one JSON line
+// {"role","pid","listen","admin"} on standard output when it is ready.
+func roles(o *options) []*cobra.Command {
+	role := func(r app.Role, short, long string, flags ...func(*pflag.FlagSet)) *cobra.Command {
+		cmd := &cobra.Command{
+			Use: string(r), Short: short, Args: noArgs,
+			Long: long + "\n\nPrints one JSON line {role, pid, listen, admin} when it is ready. SIGTERM drains it;\n" +
+				"a second signal, or SIGKILL at any time, loses nothing that was accepted.",
+			RunE: func(cmd *cobra.Command, _ []string) error { return o.runRole(cmd.Context(), cmd, r) },
+		}
+		for _, add := range append(flags, o.processFlags) {
+			add(cmd.Flags())
+		}
+		return cmd
+	}
+	listen := func(f *pflag.FlagSet) {
+		f.StringVar(&o.cfg.Listen, "listen", o.cfg.Listen, "address to serve on, port 0 for any")
+	}
+	return []*cobra.Command{
+		role(app.RoleAccess, "Serve POST /v1/seckill/orders",
+			"access is the edge: it judges requests in its own process where it can, reserves in Redis and sends to RocketMQ.\nAny number of instances may run.",
+			o.redisFlags, o.mqFlags, o.tokenFlags, listen, o.submitFlags),
+		role(app.RoleConsumer, "Turn messages into orders",
+			"consumer runs the order transaction in PostgreSQL, a batch of messages at a time.",
+			o.postgresFlags, o.mqFlags, func(f *pflag.FlagSet) {
+				f.IntVar(&o.cfg.Consumer.Workers, "workers", o.cfg.Consumer.Workers, "transactions at once; tie it to what the database bears")
+				f.IntVar(&o.cfg.Consumer.Batch, "batch", o.cfg.Consumer.Batch, "messages a transaction")
+			}),
+		role(app.RoleScanner, "Resend reservations whose send was never confirmed",
+			"scanner takes over what an access process left behind, with the original message id.",
+			o.redisFlags, o.mqFlags, func(f *pflag.FlagSet) {
+				f.DurationVar(&o.cfg.Scanner.Poll, "poll", o.cfg.Scanner.Poll, "between two looks for what is due")
+				f.DurationVar(&o.cfg.Scanner.Backoff.Base, "backoff", o.cfg.Scanner.Backoff.Base, "before the first repeat; doubled at each")
+				f.DurationVar(&o.cfg.Scanner.Backoff.Max, "backoff-max", o.cfg.Scanner.Backoff.Max, "longest wait between repeats")
+			}),
+		role(app.RoleOutbox, "Publish events and write decisions back to Redis",
+			"outbox publishes event_outbox to RocketMQ, and its projector applies the events to Redis, each once.",
+			o.redisFlags, o.postgresFlags, o.mqFlags),
+		role(app.RoleOrders, "Serve what became of a request",
+			"orders answers GET /v1/seckill/requests/{id}, /reservations/{id} and /orders/{id}, to their owner only.",
+			o.redisFlags, o.postgresFlags, o.tokenFlags, listen),
+	}
+}
+
+// submitFlags bound the synchronous path.
+func (o *options) submitFlags(f *pflag.FlagSet) {
+	c := &o.cfg.Submit
+	f.IntVar(&c.InFlight, "in-flight", c.InFlight, "requests that may wait for Redis; one more is RATE_LIMITED")
+	f.IntVar(&c.Reservers, "reservers", c.Reservers, "reserve batches at Redis at once")
+	f.DurationVar(&c.QueueWait, "queue-wait", c.QueueWait, "how long a request may wait for its batch before RATE_LIMITED")
+	f.DurationVar(&c.ReserveTimeout, "reserve-timeout", c.ReserveTimeout, "bound of one reserve call")
+	f.DurationVar(&c.SendTimeout, "send-timeout", c.SendTimeout, "how long an answer waits for the broker before QUEUED_PENDING_MESSAGE")
+	f.DurationVar(&c.SendLinger, "send-linger", c.SendLinger, "how long a sender waits to fill a batch")
+}

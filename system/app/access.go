@@ -1,0 +1,96 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/hotsku/hotsku/system/access"
+	"github.com/hotsku/hotsku/system/access/submit"
+	"github.com/hotsku/hotsku/system/admission"
+	"github.com/hotsku/hotsku/system/seckill"
+	"github.com/hotsku/hotsku/system/telemetry"
+)
+
+func (a *App) runAccess(ctx context.Context, p *process) error {
+	if err := a.cfg.validate(needsRedis, needsMQ, needsListen); err != nil {
+		return err
+	}
+	store, err := p.store(ctx)
+	if err != nil {
+		return err
+	}
+	// The producer's own timeout is the answer's: what it gives up is answered
+	// QUEUED_PENDING_MESSAGE by then.
+	sender, err := p.producer(a.cfg.Submit.SendTimeout)
+	if err != nil {
+		return err
+	}
+	lua := telemetry.Seconds(p.metrics, "reservation_lua_duration", "Reserve script call as access saw it, seconds.")
+	path, err := submit.New(submit.Params{Config: a.cfg.Submit, Store: store, Sender: sender,
+		IDs: seckill.NewIDGenerator(time.Now, a.seed), Log: a.log,
+		Observe: func(d time.Duration) { lua.Observe(d.Seconds()) }, Hit: a.wiring.Hit})
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	gate := admission.NewGate(admission.GateConfigDefault, store, a.log)
+	server, err := access.New(a.cfg.Access, a.cfg.TokenKeys, gate, path, a.log)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	accessMetrics(p.metrics, &server.Stats, &path.Stats)
+	ln, err := net.Listen("tcp", a.cfg.Listen)
+	if err != nil {
+		return fmt.Errorf("listen on %s: %w: choose another with --listen", a.cfg.Listen, err)
+	}
+
+	var background sync.WaitGroup
+	gateCtx, stopGate := context.WithCancel(context.WithoutCancel(ctx))
+	background.Go(func() { gate.Run(gateCtx) })
+	path.Start()
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(ln) }()
+	p.announce(ln.Addr().String())
+
+	select {
+	case <-ctx.Done():
+		err = nil
+	case err = <-served:
+	}
+	p.admin.SetReady(false)
+	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.cfg.Drain)
+	defer cancel()
+	if serr := server.Shutdown(drain); serr != nil {
+		a.log.Warn("shutdown", "error", serr)
+	}
+	path.Stop()
+	stopGate()
+	background.Wait()
+	return err
+}
+
+func accessMetrics(r prometheus.Registerer, edge *access.Stats, path *submit.Stats) {
+	telemetry.Counter(r, "seckill_requests_total", "Requests parsed or cut off.", nil, &edge.Requests)
+	telemetry.Counter(r, "seckill_requests_authenticated_total", "Requests past the eligibility token.", nil, &edge.Authenticated)
+	telemetry.Counter(r, "seckill_requests_past_gate_total", "Requests past the sold-out gate.", nil, &edge.PastGate)
+	telemetry.Gauge(r, "seckill_connections", "Connections open.", &edge.Connections)
+	for _, code := range seckill.Codes() {
+		telemetry.Counter(r, "seckill_answers_total", "Answers by result code.",
+			prometheus.Labels{"result_code": code.String()}, &edge.Answers[code])
+	}
+	telemetry.Counter(r, "seckill_submitted_total", "Requests admitted to the way to Redis.", nil, &path.Submitted)
+	telemetry.Counter(r, "seckill_inflight_refused_total", "Requests turned away by the in-flight cap.", nil, &path.TurnedAway)
+	telemetry.Counter(r, "seckill_queue_expired_total", "Requests that waited too long for their batch.", nil, &path.Expired)
+	telemetry.Counter(r, "reservation_lua_calls_total", "Reserve script calls.", nil, &path.ReserveCalls)
+	telemetry.Counter(r, "reservation_lua_errors", "Reserve script calls whose outcome is unknown.", nil, &path.ReserveFails)
+	telemetry.Counter(r, "redis_reserved_count", "Reservations made by this process.", nil, &path.Created)
+	telemetry.Counter(r, "message_send_total", "Batches sent.", nil, &path.Sends)
+	telemetry.Counter(r, "message_send_unknown_total", "Batches sent without a confirmation.", nil, &path.SendsUnknown)
+	telemetry.Counter(r, "seckill_queued_pending_total", "Answers given before the confirmation came.", nil, &path.Late)
+	telemetry.Counter(r, "reservation_marked_total", "Reservations marked sent.", nil, &path.Marked)
+	telemetry.Counter(r, "reservation_marks_dropped_total", "Marks not made; the scanner resends.", nil, &path.MarksDropped)
+}

@@ -1,0 +1,161 @@
+package app
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/hotsku/hotsku/system/mq"
+	"github.com/hotsku/hotsku/system/order"
+	"github.com/hotsku/hotsku/system/outbox"
+	"github.com/hotsku/hotsku/system/outbox/project"
+	"github.com/hotsku/hotsku/system/postgres"
+	"github.com/hotsku/hotsku/system/scanner"
+	"github.com/hotsku/hotsku/system/seckill"
+	"github.com/hotsku/hotsku/system/telemetry"
+)
+
+func (a *App) rand() *rand.Rand {
+	return rand.New(rand.NewPCG(binary.LittleEndian.Uint64(a.seed[:8]), binary.LittleEndian.Uint64(a.seed[8:])))
+}
+
+func (a *App) runConsumer(ctx context.Context, p *process) error {
+	if err := a.cfg.validate(needsPostgres, needsMQ); err != nil {
+		return err
+	}
+	pool, err := postgres.Open(ctx, postgres.Config{URL: a.cfg.Postgres, ApplicationName: "seckill-consumer",
+		MaxConns: a.cfg.Consumer.Workers + 1, Settings: postgres.ConsumerSettings()})
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	if err := postgres.CheckSchema(ctx, pool); err != nil {
+		return err
+	}
+	processor, err := order.New(order.Config{Pool: pool, IDs: seckill.NewIDGenerator(time.Now, a.seed),
+		Rand: a.rand(), Hit: a.wiring.Hit, Log: a.log, BatchLimit: a.cfg.Consumer.Batch})
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	consumerMetrics(p.metrics, processor.Stats())
+	handler := a.wiring.OrderHandler(func(ctx context.Context, batch []mq.Delivery) error {
+		deliveries := make([]order.Delivery, len(batch))
+		for i, d := range batch {
+			deliveries[i] = order.Delivery(d)
+		}
+		return processor.Process(ctx, deliveries)
+	})
+	c, err := mq.NewConsumer(mq.ConsumerConfig{Config: a.cfg.MQ, Topic: seckill.TopicOrderCreate, Group: seckill.GroupOrder,
+		Batch: a.cfg.Consumer.Batch, Workers: a.cfg.Consumer.Workers, Drain: a.cfg.Drain}, handler, a.log)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	return c.Run(ctx, func() { p.announce("") })
+}
+
+func consumerMetrics(r prometheus.Registerer, s *order.Stats) {
+	telemetry.Counter(r, "order_created_total", "Orders committed.", nil, &s.Orders)
+	telemetry.Counter(r, "inbox_conflict_total", "Messages the inbox knew: a repeat, not an error.", nil, &s.Duplicates)
+	telemetry.Counter(r, "order_settled_total", "New messages of reservations already decided.", nil, &s.Settled)
+	telemetry.Counter(r, "order_unique_conflict_total", "Reservations rejected for a user who has an order.", nil, &s.Rejected.DuplicateUser)
+	telemetry.Counter(r, "order_no_final_stock_total", "Reservations rejected for want of a token.", nil, &s.Rejected.NoFinalStock)
+	telemetry.Counter(r, "dlq_message_total", "Messages parked as dead letters.", nil, &s.Parked)
+	telemetry.Counter(r, "inventory_token_empty_total", "Claims that found no unit.", nil, &s.ClaimsEmpty)
+	telemetry.Counter(r, "order_transactions_total", "Transactions committed.", nil, &s.Transactions)
+	telemetry.Counter(r, "order_transaction_nanoseconds_total", "Time in committed transactions.", nil, &s.TxNanos)
+	telemetry.Counter(r, "transaction_rollback_total", "Attempts run again behind the exclusive gate.", nil, &s.Reruns)
+	telemetry.Counter(r, "order_transient_failures_total", "Attempts repeated after a back-off.", nil, &s.TransientFails)
+}
+
+func (a *App) runScanner(ctx context.Context, p *process) error {
+	if err := a.cfg.validate(needsRedis, needsMQ); err != nil {
+		return err
+	}
+	store, err := p.store(ctx)
+	if err != nil {
+		return err
+	}
+	// Nobody waits for a resend: it gets the time a slow broker needs.
+	sender, err := p.producer(3 * time.Second)
+	if err != nil {
+		return err
+	}
+	s, err := scanner.New(a.cfg.Scanner, store, sender, time.Now, a.log, a.wiring.Hit)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	telemetry.Counter(p.metrics, "reservation_retry_count", "Reservations claimed for a resend.", nil, &s.Stats.Claimed)
+	telemetry.Counter(p.metrics, "scanner_resent_total", "Resends confirmed.", nil, &s.Stats.Resent)
+	telemetry.Counter(p.metrics, "scanner_unknown_total", "Resends without a confirmation.", nil, &s.Stats.Unknown)
+	p.announce("")
+	s.Run(ctx)
+	return nil
+}
+
+func (a *App) runOutbox(ctx context.Context, p *process) error {
+	if err := a.cfg.validate(needsRedis, needsPostgres, needsMQ); err != nil {
+		return err
+	}
+	store, err := p.store(ctx)
+	if err != nil {
+		return err
+	}
+	sender, err := p.producer(3 * time.Second)
+	if err != nil {
+		return err
+	}
+	pool, err := postgres.Open(ctx, postgres.Config{URL: a.cfg.Postgres, ApplicationName: "seckill-outbox", MaxConns: 2})
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	if err := postgres.CheckSchema(ctx, pool); err != nil {
+		return err
+	}
+	publisher, err := outbox.New(outbox.Config{Pool: pool, Sender: sender, Hit: a.wiring.Hit, Log: a.log})
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	outboxMetrics(p.metrics, publisher.Stats())
+	projector, err := project.New(project.ConfigDefault, store, a.log, a.wiring.Hit)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	telemetry.Counter(p.metrics, "projector_applied_total", "Decisions written to Redis.", nil, &projector.Stats.Applied)
+	telemetry.Counter(p.metrics, "projector_repeated_total", "Decisions that were there already.", nil, &projector.Stats.Repeated)
+	telemetry.Counter(p.metrics, "projector_missing_total", "Decisions about reservations Redis does not hold.", nil, &projector.Stats.Missing)
+	telemetry.Counter(p.metrics, "projector_unreadable_total", "Events that cannot be applied.", nil, &projector.Stats.Unreadable)
+	handler := a.wiring.EventHandler(func(ctx context.Context, batch []mq.Delivery) error {
+		bodies := make([][]byte, len(batch))
+		for i := range batch {
+			bodies[i] = batch[i].Body
+		}
+		return projector.Handle(ctx, bodies)
+	})
+	c, err := mq.NewConsumer(mq.ConsumerConfig{Config: a.cfg.MQ, Topic: seckill.TopicEvent, Group: seckill.GroupProjector,
+		Batch: a.cfg.Consumer.Batch, Workers: 2, Drain: a.cfg.Drain}, handler, a.log)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	// The publisher ends before the consumer: what it published last is
+	// still applied here if it comes in time, and by the next process if not.
+	publishing, stop := context.WithCancel(ctx)
+	defer stop()
+	var published sync.WaitGroup
+	published.Go(func() { publisher.Run(publishing) })
+	err = c.Run(ctx, func() { p.announce("") })
+	stop()
+	published.Wait()
+	return err
+}
+
+func outboxMetrics(r prometheus.Registerer, s *outbox.Stats) {
+	telemetry.Counter(r, "outbox_published_total", "Events the broker confirmed.", nil, &s.Published)
+	telemetry.Counter(r, "outbox_unknown_total", "Sends without a confirmation; repeated.", nil, &s.SendsUnknown)
+	telemetry.Counter(r, "outbox_store_failures_total", "Failures to reach the outbox.", nil, &s.StoreFails)
+}

@@ -1,0 +1,52 @@
+package app
+
+import (
+	"context"
+	"io/fs"
+
+	"github.com/hotsku/hotsku/lua"
+	"github.com/hotsku/hotsku/system/mq"
+	"github.com/hotsku/hotsku/system/reservation"
+	"github.com/hotsku/hotsku/system/seckill"
+)
+
+// Store is all that the roles ask of Redis.
+type Store interface {
+	Reserve(ctx context.Context, activityID, skuID int64, c []reservation.Candidate) (reservation.Batch, error)
+	MarkSent(ctx context.Context, activityID, skuID int64, reservationIDs []string) error
+	ClaimDue(ctx context.Context, activityID, skuID int64, limit int, b reservation.Backoff) ([]reservation.Reservation, error)
+	Apply(ctx context.Context, activityID, skuID int64, events []seckill.Event) (reservation.Applied, error)
+	Activities(ctx context.Context) ([]reservation.SKU, error)
+	ReadLog(ctx context.Context, activityID, skuID int64, after string) ([]reservation.Change, bool, error)
+	LookupRequest(ctx context.Context, activityID, skuID int64, requestID string) (reservation.Reservation, bool, error)
+	LookupReservation(ctx context.Context, activityID, skuID int64, reservationID string) (reservation.Reservation, bool, error)
+}
+
+// Producer is all that the roles ask of the broker's sending side.
+type Producer interface {
+	SendOrderCreates(messages []seckill.OrderCreateMessage) error
+	SendEvents(ctx context.Context, events []seckill.Event) error
+}
+
+// Wiring is what may be replaced: scripts, and a wrapper around each port.
+type Wiring struct {
+	Scripts      fs.FS
+	Store        func(*reservation.Store) Store
+	Producer     func(Producer) Producer
+	OrderHandler func(mq.Handler) mq.Handler
+	EventHandler func(mq.Handler) mq.Handler
+	Hit          func(seckill.FaultPoint) // fault points
+}
+
+// DefaultWiring is the system as specified; hit is faultpoint.Hit.
+func DefaultWiring(hit func(seckill.FaultPoint)) Wiring {
+	same := func(h mq.Handler) mq.Handler { return h }
+	return Wiring{
+		Scripts:      lua.FS,
+		Store:        func(s *reservation.Store) Store { return s },
+		Producer:     func(p Producer) Producer { return p },
+		OrderHandler: same,
+		EventHandler: same,
+		Hit:          hit,
+	}
+}
