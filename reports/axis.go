@@ -62,15 +62,9 @@ func logTicks(lo, hi float64) (ticks, float64, float64) {
 	if !finite(lo) || !finite(hi) || lo > hi {
 		lo, hi = 0, 2
 	}
-	mantissas := []float64{1, 2, 5}
-	if hi-lo > 2.2 {
-		mantissas = []float64{1}
-	}
-	var all []float64
+	var all []float64 // the ends may be any of 1, 2 and 5
 	for e := math.Floor(lo) - 1; e <= math.Ceil(hi)+1; e++ {
-		for _, m := range mantissas {
-			all = append(all, e+math.Log10(m))
-		}
+		all = append(all, e, e+math.Log10(2), e+math.Log10(5))
 	}
 	first, last := 0, len(all)-1
 	for first+1 < len(all) && all[first+1] <= lo+1e-9 {
@@ -79,17 +73,16 @@ func logTicks(lo, hi float64) (ticks, float64, float64) {
 	for last-1 > first && all[last-1] >= hi-1e-9 {
 		last--
 	}
-	skip := 1
-	if len(mantissas) == 1 {
-		skip = max(1, (last-first)/6)
-	}
+	decades := all[last] - all[first]
+	skip := math.Max(1, math.Round(decades/6))
 	var out ticks
 	for i := first; i <= last; i++ {
-		label := ""
-		if (i-first)%skip == 0 {
-			label = axisMS(math.Pow(10, all[i]))
+		e := math.Round(all[i])
+		power := math.Abs(all[i]-e) < 1e-9
+		if decades > 2.5 && !(power && math.Mod(math.Abs(e), skip) == 0) {
+			continue
 		}
-		out = append(out, plot.Tick{Value: all[i], Label: label})
+		out = append(out, plot.Tick{Value: all[i], Label: axisMS(math.Pow(10, all[i]))})
 	}
 	return out, all[first], all[last]
 }

@@ -37,7 +37,7 @@ type frame struct {
 
 var (
 	frameWide   = frame{w: 1040, h: 300, font: 12, xTicks: 10}
-	frameNarrow = frame{w: 350, h: 260, font: 11, xTicks: 4}
+	frameNarrow = frame{w: 350, h: 260, font: 11, xTicks: 5}
 )
 
 // ink is a colour by its role: the drawing carries the role as an impossible
@@ -57,13 +57,14 @@ const (
 	inkFault
 	inkFaultBand
 	inkRate
+	inkCard
 	inkGroup // + codeGroup
 )
 
 var inkVariables = map[ink]string{
 	inkText: "--c-text", inkGrid: "--c-grid", inkAxis: "--c-axis",
 	inkMain: "--c-main", inkTail: "--c-tail", inkMax: "--c-max", inkFourth: "--c-fourth",
-	inkGoal: "--c-goal", inkFault: "--c-fault", inkFaultBand: "--c-fault-band", inkRate: "--c-rate",
+	inkGoal: "--c-goal", inkFault: "--c-fault", inkFaultBand: "--c-fault-band", inkRate: "--c-rate", inkCard: "--c-card",
 	inkGroup + ink(groupAccepted):    "--c-accepted",
 	inkGroup + ink(groupSoldOut):     "--c-sold-out",
 	inkGroup + ink(groupDuplicate):   "--c-duplicate",
@@ -177,13 +178,8 @@ func (n note) Plot(c draw.Canvas, p *plot.Plot) {
 // who cannot see it.
 func render(f frame, id, title, desc string, rows ...*plot.Plot) template.HTML {
 	canvas := vgsvg.New(f.w, f.h)
-	grid := make([][]*plot.Plot, len(rows))
-	for i, p := range rows {
-		grid[i] = []*plot.Plot{p}
-	}
-	tiles := draw.Tiles{Rows: len(rows), Cols: 1, PadY: 18, PadTop: 4, PadBottom: 2, PadRight: 8, PadLeft: 2}
-	for i, row := range plot.Align(grid, tiles, draw.New(canvas)) {
-		rows[i].Draw(row[0])
+	for i, area := range stack(draw.New(canvas), rows) {
+		rows[i].Draw(area)
 	}
 	var buf bytes.Buffer
 	if _, err := canvas.WriteTo(&buf); err != nil {
@@ -207,6 +203,39 @@ func finish(svg string, f frame, id, title, desc string) template.HTML {
 	head := fmt.Sprintf(`<svg class="plot" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" role="img" aria-labelledby="%[3]s-t %[3]s-d"><title id="%[3]s-t">%[4]s</title><desc id="%[3]s-d">%[5]s</desc>`+"\n",
 		float64(f.w), float64(f.h), id, template.HTMLEscapeString(title), template.HTMLEscapeString(desc))
 	return template.HTML(head + svg) //nolint:gosec // every text in it was escaped, above or by vgsvg
+}
+
+// stack shares a canvas among plots below one another, the first taking more
+// of it, so that their data areas begin and end at the same x.
+func stack(c draw.Canvas, rows []*plot.Plot) []draw.Canvas {
+	const gap, firstShare = 16, 0.6
+	c = draw.Crop(c, 2, -8, 2, -4)
+	areas := []draw.Canvas{c}
+	if len(rows) > 1 {
+		height := c.Max.Y - c.Min.Y - gap*vg.Length(len(rows)-1)
+		top := c.Max.Y
+		areas = areas[:0]
+		for i := range rows {
+			h := height * firstShare
+			if i > 0 {
+				h = height * (1 - firstShare) / vg.Length(len(rows)-1)
+			}
+			a := c
+			a.Max.Y, a.Min.Y = top, top-h
+			top -= h + gap
+			areas = append(areas, a)
+		}
+	}
+	left, right := c.Min.X, c.Max.X
+	for i, p := range rows {
+		data := p.DataCanvas(areas[i])
+		left, right = max(left, data.Min.X), min(right, data.Max.X)
+	}
+	for i, p := range rows {
+		data := p.DataCanvas(areas[i])
+		areas[i] = draw.Crop(areas[i], left-data.Min.X, right-data.Max.X, 0, 0)
+	}
+	return areas
 }
 
 // inBoth draws a chart at both sizes.

@@ -36,8 +36,8 @@ func curveChart(in Input) *chart {
 		legend = append(legend, legendEntry{"line " + l.class, l.name})
 	}
 	goals := in.quantileGoals()
-	if len(goals) > 0 {
-		legend = append(legend, legendEntry{"line goal", "SLO"})
+	for _, g := range goals {
+		legend = append(legend, legendEntry{"line goal", "SLO: " + g.text})
 	}
 	wide, narrow := frameWide, frameNarrow
 	wide.h, narrow.h = 340, 300
@@ -103,6 +103,7 @@ func curveDesc(lines []curveLine, goals []quantileGoal) string {
 }
 
 func drawCurves(p *plot.Plot, f frame, lines []curveLine, goals []quantileGoal) {
+	const maxStep = 0.15
 	right, lo, hi := 2.0, math.Inf(1), math.Inf(-1)
 	for _, l := range lines {
 		for _, pt := range l.points {
@@ -114,12 +115,13 @@ func drawCurves(p *plot.Plot, f frame, lines []curveLine, goals []quantileGoal) 
 			}
 		}
 	}
+	right += maxStep
 	for _, g := range goals {
 		right = math.Max(right, nines(g.quantile)+0.3)
 		lo, hi = math.Min(lo, logMS(g.target)), math.Max(hi, logMS(g.target))
 	}
 	p.X.Min, p.X.Max = 0, right
-	p.X.Tick.Marker = nineTicks(right)
+	p.X.Tick.Marker = nineTicks(right, f.w < 500)
 	p.X.Label.Text = "percentile of answers"
 	p.Y.Label.Text = "latency (log)"
 	p.Y.Tick.Marker, p.Y.Min, p.Y.Max = func() (plot.Ticker, float64, float64) { return logTicks(lo, hi) }()
@@ -127,8 +129,12 @@ func drawCurves(p *plot.Plot, f frame, lines []curveLine, goals []quantileGoal) 
 	for _, g := range goals {
 		x, y := nines(g.quantile), logMS(g.target)
 		line(p, plotter.XYs{{X: 0, Y: y}, {X: right, Y: y}}, inkGoal, 1.25, 5, 4)
-		p.Add(&plotter.Scatter{XYs: plotter.XYs{{X: x, Y: y}}, GlyphStyle: draw.GlyphStyle{Color: inkGoal.color(), Radius: 5, Shape: draw.RingGlyph{}}})
-		p.Add(newNote(f, 0, y, "SLO "+g.text, inkGoal, draw.XLeft, 6, 4))
+		for _, dot := range []struct {
+			k ink
+			r vg.Length
+		}{{inkGoal, 6}, {inkCard, 4}} {
+			p.Add(&plotter.Scatter{XYs: plotter.XYs{{X: x, Y: y}}, GlyphStyle: draw.GlyphStyle{Color: dot.k.color(), Radius: dot.r, Shape: draw.CircleGlyph{}}})
+		}
 	}
 	for i := len(lines) - 1; i >= 0; i-- {
 		width := 1.75
@@ -138,8 +144,11 @@ func drawCurves(p *plot.Plot, f frame, lines []curveLine, goals []quantileGoal) 
 		var pts plotter.XYs
 		for _, pt := range lines[i].points {
 			x := nines(pt.Quantile)
-			if pt.Quantile >= 1 {
-				x = right // the maximum, at the edge
+			if pt.Quantile >= 1 { // the maximum has no place on this axis: a step past the last
+				x = maxStep
+				if len(pts) > 0 {
+					x += pts[len(pts)-1].X
+				}
 			}
 			if x < 0 || math.IsNaN(x) {
 				continue
@@ -151,8 +160,11 @@ func drawCurves(p *plot.Plot, f frame, lines []curveLine, goals []quantileGoal) 
 }
 
 // nineTicks marks 0 %, 50 %, 90 %, 99 % … up to the right edge.
-func nineTicks(right float64) ticks {
+func nineTicks(right float64, narrow bool) ticks {
 	out := ticks{{Value: 0, Label: "0 %"}, {Value: nines(0.5), Label: "50 %"}}
+	if narrow {
+		out = ticks{{Value: 0}, {Value: nines(0.5), Label: "50 %"}}
+	}
 	for n := 1.0; n <= right+1e-9; n++ {
 		out = append(out, plot.Tick{Value: n, Label: decimal(100-math.Pow(10, 2-n), max(0, int(n)-2)) + " %"})
 	}

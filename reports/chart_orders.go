@@ -32,7 +32,7 @@ func ordersChart(in Input) *chart {
 		p.X.Min, p.X.Max = float64(min(first, 0)), math.Max(float64(last)+1, 3)
 		p.X.Tick.Marker = timeTicks(p.X.Min, p.X.Max, f.xTicks)
 		p.X.Label.Text = "since the first reservation"
-		p.Y.Min, p.Y.Padding = 0, 0
+		p.Y.Min = 0
 		p.Y.Tick.Marker, p.Y.Max = func() (plot.Ticker, float64) {
 			return linearTicks(float64(peak.Orders)*1.08, 4, func(v float64) string { return compact(v) })
 		}()

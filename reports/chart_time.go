@@ -208,7 +208,6 @@ func (s steps) drawAnswers(p *plot.Plot, f frame) {
 	line(p, offered, inkRate, 1.5, 2, 3)
 	p.Y.Min = 0
 	p.Y.Tick.Marker, p.Y.Max = func() (plot.Ticker, float64) { return linearTicks(top, 4, axisPerS) }()
-	p.Y.Padding = 0
 	p.Y.Label.Text = "answers"
 }
 

@@ -24,8 +24,11 @@ func tiles(in Input) []tile {
 
 func offeredTile(l rundir.LoadResult) tile {
 	t := tile{Label: "Offered load", Value: count(l.IntendedQPS), Unit: "/s", Sub: "answered " + answeredRate(l)}
-	if l.Scheduled == 0 {
-		return tile{Label: "Offered load", Value: none, Sub: "no request was scheduled", State: "unknown"}
+	switch {
+	case l.Scheduled == 0:
+		return tile{Label: "Offered load", Value: none, Sub: "no request scheduled", State: "unknown"}
+	case l.Dropped > 0:
+		t.State = "unknown" // the load asked for was not the load offered
 	}
 	return t
 }
@@ -62,7 +65,7 @@ func state(ok bool) string {
 func ordersTile(in Input) tile {
 	t := tile{Label: "Valid orders", Value: count(in.run().Orders.Valid)}
 	if units, ok := in.stock(); ok {
-		t.Sub = "of " + plural64(units, "unit") + " on sale"
+		t.Sub = "of " + plural64(units, "unit")
 	} else {
 		t.Sub = count(in.run().Orders.Accepted) + " accepted"
 	}
@@ -102,7 +105,7 @@ func oversellTile(in Input) tile {
 	if inv.Status == rundir.StatusViolated {
 		return tile{"Oversold", count(n), "", "I1 violated: " + plural64(inv.Violations, "finding"), "bad"}
 	}
-	return tile{"Oversold", count(n), "", "units, of " + count(inv.Checked) + " checked", state(n == 0)}
+	return tile{"Oversold", count(n), "", count(inv.Checked) + " units checked", state(n == 0)}
 }
 
 func deltaTile(in Input) tile {
@@ -115,7 +118,7 @@ func deltaTile(in Input) tile {
 	if inv.Status == rundir.StatusViolated {
 		return tile{label, count(d), "", "I3 violated: " + plural64(inv.Violations, "finding"), "bad"}
 	}
-	return tile{label, count(d), "", "units not in exactly one place", state(d == 0)}
+	return tile{label, count(d), "", "units out of place", state(d == 0)}
 }
 
 func orderFacts(in Input) []fact {

@@ -151,9 +151,12 @@ func failInput() Input {
 		pt := &in.Measurements.Series[i]
 		grow := 1 + float64(i)*1.1
 		pt.P50MS, pt.P99MS, pt.MaxMS = pt.P50MS*grow, pt.P99MS*grow*2, pt.MaxMS*grow*2
-		pt.Completed -= pt.Completed * int64(i) / 240
-		pt.Codes["SOLD_OUT"] -= pt.Scheduled * int64(i) / 240
+		lost := pt.Scheduled * int64(i) / 240
+		pt.Completed -= lost
+		pt.Codes["SOLD_OUT"] -= lost
+		r.Load.Completed, r.Load.TimedOut, r.Codes["SOLD_OUT"] = r.Load.Completed-lost, r.Load.TimedOut+lost, r.Codes["SOLD_OUT"]-lost
 	}
+	r.LatencyMS.All.Count = r.Load.Completed + r.Load.TimedOut
 	in.Measurements.Curve = curve(r.LatencyMS.All)
 	return in
 }

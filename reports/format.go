@@ -99,6 +99,17 @@ func share(part, whole int64) string {
 	return percent(p)
 }
 
+// shareAligned is share with three decimals always, for a column.
+func shareAligned(part, whole int64) string {
+	s := share(part, whole)
+	digits, ok := strings.CutSuffix(s, " %")
+	if !ok || digits[0] == '<' {
+		return s
+	}
+	intPart, frac, _ := strings.Cut(digits, ".")
+	return intPart + "." + (frac + "000")[:3] + " %"
+}
+
 // bytesSize writes a number of bytes in binary units.
 func bytesSize(n int64) string {
 	v, unit := float64(n), "B"

@@ -58,7 +58,7 @@ type (
 func JUnit(w io.Writer, in Input) error {
 	r := in.run()
 	suite := junitSuite{
-		Name: "hotsku." + r.Name,
+		Name: strings.TrimSuffix("hotsku."+r.Name, "."),
 		Time: seconds3(r.Load.DurationS),
 		Properties: []junitProperty{
 			{"verdict", r.Verdict},
@@ -194,7 +194,7 @@ func (in Input) loadCases() []junitCase {
 		lag := junitCase{Class: "load", Name: "send lag P99 within its limit"}
 		if l.SendLagMS.P99 > in.Plan.Limits.SendLagP99MS {
 			lag.Error = &junitOutcome{
-				"send lag P99 " + ms(l.SendLagMS.P99) + ", limit " + ms(in.Plan.Limits.SendLagP99MS), "send_lag", text}
+				"send lag P99 " + ms(l.SendLagMS.P99) + ", limit " + newAccounting(in).LagLimit, "send_lag", text}
 		}
 		out = append(out, lag)
 	}

@@ -153,18 +153,6 @@ func newPage(in Input) page {
 	return p
 }
 
-// summary is the verdict as a sentence.
-func (in Input) summary() string {
-	switch in.run().Verdict {
-	case rundir.VerdictPass:
-		return in.passReason()
-	case rundir.VerdictFail:
-		return "A promise was broken or an objective was missed."
-	default:
-		return "The evidence does not allow a verdict."
-	}
-}
-
 func statusWord(status string) string {
 	if status == rundir.StatusNotChecked {
 		return "not checked"
@@ -209,7 +197,7 @@ func codeRows(r *rundir.Run) ([]codeRow, int64) {
 	var rows []codeRow
 	for _, name := range sortedCodes(r.Codes, func(n int64) int64 { return n }) {
 		row := codeRow{
-			Name: name, Meaning: codeMeaning(name), Count: r.Codes[name], Share: share(r.Codes[name], total),
+			Name: name, Meaning: codeMeaning(name), Count: r.Codes[name], Share: shareAligned(r.Codes[name], total),
 			Group: fmt.Sprintf("group-%d", groupOf(name)), P99: none,
 		}
 		if c, ok := seckill.ParseCode(name); ok {
@@ -231,7 +219,7 @@ func newAccounting(in Input) accounting {
 	gap, sentGap := accountingGap(l)
 	a := accounting{LoadResult: l, Gap: gap, SentGap: sentGap, Balanced: gap == 0 && sentGap == 0}
 	if in.Plan != nil && in.Plan.Limits.SendLagP99MS > 0 {
-		a.LagLimit = ms(in.Plan.Limits.SendLagP99MS)
+		a.LagLimit = unitMS.format(in.Plan.Limits.SendLagP99MS, trimmed(in.Plan.Limits.SendLagP99MS))
 	}
 	return a
 }

@@ -5,9 +5,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode"
-
-	"github.com/rivo/uniseg"
 
 	"github.com/hotsku/hotsku/verify/rundir"
 )
@@ -48,146 +45,6 @@ func Terminal(w io.Writer, in Input, opts TerminalOptions) error {
 	return nil
 }
 
-type terminal struct {
-	w     *bufio.Writer
-	color bool
-	width int
-}
-
-// tint is an ANSI colour.
-type tint string
-
-const (
-	tintNone  tint = ""
-	tintBold  tint = "1"
-	tintGood  tint = "32"
-	tintBad   tint = "31"
-	tintWarn  tint = "33"
-	tintMuted tint = "2"
-)
-
-// cell is text in a column of some width, right-aligned if Right.
-type cell struct {
-	text  string
-	width int
-	right bool
-	tint  tint
-}
-
-// line writes cells two spaces apart, each cut to its column and the line cut
-// to the terminal.
-func (t *terminal) line(cells ...cell) {
-	var b strings.Builder
-	used := 0
-	for i, c := range cells {
-		if i > 0 && used+2 < t.width {
-			b.WriteString("  ")
-			used += 2
-		}
-		text := plain(c.text)
-		room := t.width - used
-		if c.width > 0 {
-			room = min(room, c.width)
-		}
-		text = cut(text, room)
-		pad := 0
-		if c.width > 0 && (c.right || i < len(cells)-1) {
-			pad = max(0, min(c.width, t.width-used)-uniseg.StringWidth(text))
-		}
-		used += uniseg.StringWidth(text) + pad
-		if c.right {
-			b.WriteString(strings.Repeat(" ", pad))
-		}
-		b.WriteString(t.paint(text, c.tint))
-		if !c.right {
-			b.WriteString(strings.Repeat(" ", pad))
-		}
-	}
-	if !t.color {
-		fmt.Fprintln(t.w, strings.TrimRight(b.String(), " "))
-		return
-	}
-	fmt.Fprintln(t.w, b.String())
-}
-
-func (t *terminal) paint(s string, c tint) string {
-	if !t.color || c == tintNone || s == "" {
-		return s
-	}
-	return "\x1b[" + string(c) + "m" + s + "\x1b[0m"
-}
-
-// wrapped writes text over as many lines as it needs, up to four, behind a
-// mark.
-func (t *terminal) wrapped(mark, text string, c tint) {
-	const most = 4
-	room := t.width - 4
-	words := strings.Fields(plain(text))
-	var lines []string
-	cur := ""
-	for _, word := range words {
-		next := strings.TrimLeft(cur+" "+word, " ")
-		if cur != "" && uniseg.StringWidth(next) > room {
-			lines = append(lines, cur)
-			next = word
-		}
-		cur = next
-	}
-	lines = append(lines, cur)
-	if len(lines) > most {
-		lines = lines[:most]
-		lines[most-1] = cut(lines[most-1]+" …", room)
-	}
-	for i, l := range lines {
-		if i > 0 {
-			mark = ""
-		}
-		t.line(cell{text: mark, width: 2, tint: c}, cell{text: l})
-	}
-}
-
-// plain replaces what a terminal would obey instead of show.
-func plain(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t' || r == '\r':
-			return ' '
-		case unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Zl, r) || unicode.Is(unicode.Zp, r):
-			return '�'
-		}
-		return r
-	}, strings.ToValidUTF8(s, "�"))
-}
-
-// cut shortens s to a number of columns, ending in "…" if anything was lost.
-func cut(s string, columns int) string {
-	if uniseg.StringWidth(s) <= columns {
-		return s
-	}
-	if columns <= 0 {
-		return ""
-	}
-	var b strings.Builder
-	g := uniseg.NewGraphemes(s)
-	used := 0
-	for g.Next() {
-		if used+g.Width() > columns-1 {
-			break
-		}
-		used += g.Width()
-		b.WriteString(g.Str())
-	}
-	return b.String() + "…"
-}
-
-func (t *terminal) heading(cells ...cell) {
-	t.line()
-	for i := range cells {
-		cells[i].tint = tintMuted
-	}
-	t.line(cells...)
-}
-
 func (t *terminal) verdict(in Input) {
 	r := in.run()
 	c, mark := tintWarn, "?"
@@ -200,27 +57,17 @@ func (t *terminal) verdict(in Input) {
 	about := fmt.Sprintf("%s  seed %d  exit code %d", r.Scheme, r.Seed, r.ExitCode)
 	t.line(cell{text: in.verdictWord(), width: 12, tint: tint("1;" + string(c))}, cell{text: r.Name, width: 30, tint: tintBold}, cell{text: strings.TrimSpace(about)})
 	for _, reason := range in.reasons() {
-		t.wrapped(mark, reason, c)
+		t.wrapped(cell{text: mark, width: 1, tint: c}, reason, tintNone)
 	}
 }
 
 func (t *terminal) headline(in Input) {
 	t.line()
-	all := tiles(in)
-	for i := 0; i < len(all); i += 2 {
-		row := t.tileCells(all[i])
-		if i+1 < len(all) {
-			row = append(row, t.tileCells(all[i+1])...)
-		}
-		t.line(row...)
+	for _, h := range tiles(in) {
+		c := map[string]tint{"good": tintGood, "bad": tintBad, "unknown": tintWarn}[h.State]
+		t.line(cell{text: h.Label, width: 20}, cell{text: strings.TrimSpace(h.Value + " " + h.Unit), width: 14, right: true, tint: c},
+			cell{text: h.Sub, tint: tintMuted})
 	}
-}
-
-func (t *terminal) tileCells(h tile) []cell {
-	value := strings.TrimSpace(h.Value + " " + h.Unit)
-	c := map[string]tint{"good": tintGood, "bad": tintBad, "unknown": tintWarn}[h.State]
-	sub := max(0, t.width/2-18-12-6)
-	return []cell{{text: h.Label, width: 18}, {text: value, width: 12, right: true, tint: c}, {text: h.Sub, width: sub, tint: tintMuted}}
 }
 
 // Columns of the tables below; the first takes what is left.
@@ -262,15 +109,15 @@ func (t *terminal) invariants(in Input) {
 	}
 }
 
-// witnesses writes the first few, one a line.
+// witnesses writes the first few, indented.
 func (t *terminal) witnesses(w []string) {
 	const most = 3
 	for i, text := range w {
 		if i == most {
-			t.line(cell{width: 3}, cell{text: fmt.Sprintf("… %s more in the report", count(int64(len(w)-most))), tint: tintMuted})
+			t.wrapped(cell{width: 3}, fmt.Sprintf("… %s more in the report", count(int64(len(w)-most))), tintMuted)
 			return
 		}
-		t.line(cell{width: 3}, cell{text: text, tint: tintMuted})
+		t.wrapped(cell{width: 3}, text, tintMuted)
 	}
 }
 

@@ -1,0 +1,176 @@
+package reports
+
+import (
+	"encoding/xml"
+	"io"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/hotsku/hotsku/verify/rundir"
+)
+
+func TestFigures(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ rule, got, want string }{
+		{"thousands are separated", count(3_000_000), "3,000,000"},
+		{"the least integer does not overflow", count(math.MinInt64), "−9,223,372,036,854,775,808"},
+		{"a small latency keeps its digits", ms(0.0421), "0.042 ms"},
+		{"a latency has three digits", ms(18.44), "18.4 ms"},
+		{"a long latency is separated", ms(9_712.4), "9,712 ms"},
+		{"no figure is no number", ms(math.NaN()), "– ms"},
+		{"minus nothing is nothing", decimal(-0.0001, 2), "0.00"},
+		{"all is 100 %", percent(1), "100 %"},
+		{"nearly all is not 100 %", percent(0.9999999), "99.999 %"},
+		{"a ratio rounds down", percent(0.99899999), "99.899 %"},
+		{"a binary fraction is not rounded down twice", percent(0.999), "99.9 %"},
+		{"a trace is not nothing", share(1, 3_000_000), "< 0.001 %"},
+		{"no share of nothing", share(0, 0), none},
+		{"a column of shares lines up", shareAligned(4, 100), "4.000 %"},
+		{"sizes are binary", bytesSize(27_412_992), "26.1 MiB"},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: %q, want %q", c.rule, c.got, c.want)
+		}
+	}
+}
+
+func TestMeasuredNeverLooksLikeATargetItDiffersFrom(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		slo  rundir.SLOResult
+		want string
+	}{
+		{rundir.SLOResult{Metric: "latency_ms.all.p99", Op: "<", Target: 100, Measured: 99.96}, "99.96 ms"},
+		{rundir.SLOResult{Metric: "latency_ms.all.p99", Op: "<", Target: 100, Measured: 100.0004}, "100.0004 ms"},
+		{rundir.SLOResult{Metric: "latency_ms.all.p99", Op: "<", Target: 100, Measured: 100}, "100 ms"},
+		{rundir.SLOResult{Metric: "orders.within_3s_ratio", Op: ">=", Target: 0.999, Measured: 0.99899}, "99.899 %"},
+		{rundir.SLOResult{Metric: "load.intended_qps", Op: ">=", Target: 300_000, Measured: 299_999.6}, "299,999.6 /s"},
+	} {
+		if got := sloMeasured(c.slo); got != c.want {
+			t.Errorf("%v against %v: %q, want %q", c.slo.Measured, c.slo.Target, got, c.want)
+		}
+	}
+}
+
+// A figure that rests on unchecked evidence must not be shown as zero (R1.6).
+func TestUncheckedEvidenceIsNeverZero(t *testing.T) {
+	t.Parallel()
+	in := passInput()
+	in.Run.Invariants[0].Status = rundir.StatusNotChecked
+	in.Run.Invariants[2].Status = "held?"
+	for _, h := range []tile{oversellTile(in), deltaTile(in)} {
+		if h.Value != none || h.Sub != "not checked" || h.State == "good" {
+			t.Errorf("%s shows %q (%s), though it was not checked", h.Label, h.Value, h.Sub)
+		}
+	}
+}
+
+func TestOnlyPassIsPass(t *testing.T) {
+	t.Parallel()
+	for _, verdict := range []string{"", "PASS", "ok", "inconclusive"} {
+		in := passInput()
+		in.Run.Verdict = verdict
+		if got := in.verdictWord(); got != "INCONCLUSIVE" {
+			t.Errorf("the verdict %q is shown as %s", verdict, got)
+		}
+		if len(in.reasons()) == 0 {
+			t.Errorf("the verdict %q has no reason", verdict)
+		}
+	}
+}
+
+func TestReasonsAreDerivedWhereRunGivesNone(t *testing.T) {
+	t.Parallel()
+	in := failInput()
+	in.Run.Reasons = nil
+	got := strings.Join(in.reasons(), "; ")
+	want := "I1 no oversell: 1 violation; I3 conservation: 14 violations; SLO missed: P99 of all answers (R1.3) is 9,712 ms, target < 100 ms"
+	if got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestJUnitOutcomes(t *testing.T) {
+	t.Parallel()
+	weak := faultInput()
+	weak.Run.Faults[0].Hits["resent_by_scanner_only"] = 0
+	toothless := faultInput()
+	toothless.Run.Faults[0].Bit = false
+	unbalanced := passInput()
+	unbalanced.Run.Load.Completed--
+	optional := inconclusiveInput()
+	optional.Plan.Invariants = []string{"I1"}
+	absent := passInput()
+	absent.Plan.MustHits = []rundir.MustHit{{Fault: "kill", Hit: "killed", AtLeast: 1}}
+	for _, c := range []struct {
+		rule          string
+		in            Input
+		class, prefix string
+		want          string
+	}{
+		{"held passes", passInput(), "invariants", "I1", "passed"},
+		{"violated fails", failInput(), "invariants", "I1", "failure"},
+		{"not checked is an error", inconclusiveInput(), "invariants", "I7", "error"},
+		{"required and never judged is an error", inconclusiveInput(), "invariants", "I15", "error"},
+		{"not checked and not required is skipped", optional, "invariants", "I7", "skipped"},
+		{"a missed SLO fails", failInput(), "slo", "P99 of all", "failure"},
+		{"a missed SLO is skipped in report mode", inconclusiveInput(), "slo", "requests judged", "skipped"},
+		{"a fault that bit passes", faultInput(), "faults", "kill", "passed"},
+		{"a fault that did not bite is an error", toothless, "faults", "kill", "error"},
+		{"a fault that hit too little is an error", weak, "faults", "kill", "error"},
+		{"a required fault that never was is an error", absent, "faults", "kill", "error"},
+		{"dropped requests are an error", inconclusiveInput(), "load", "no request dropped", "error"},
+		{"a late generator is an error", inconclusiveInput(), "load", "send lag", "error"},
+		{"an account that does not add up is an error", unbalanced, "load", "every request", "error"},
+		{"no run is an error", Input{}, "verdict", "verdict", "error"},
+		{"no request is an error", Input{}, "load", "every request", "error"},
+	} {
+		var doc junitSuites
+		if err := xml.Unmarshal([]byte(renderString(t, JUnit, c.in)), &doc); err != nil {
+			t.Fatal(err)
+		}
+		got := "absent"
+		if found := findCase(doc, c.class, c.prefix); found != nil {
+			switch {
+			case found.Failure != nil:
+				got = "failure"
+			case found.Error != nil:
+				got = "error"
+			case found.Skipped != nil:
+				got = "skipped"
+			default:
+				got = "passed"
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s: %s", c.rule, got)
+		}
+	}
+}
+
+func TestTerminalColoursOnlyWhenAsked(t *testing.T) {
+	t.Parallel()
+	for _, color := range []bool{false, true} {
+		text := renderString(t, func(w io.Writer, in Input) error { return Terminal(w, in, TerminalOptions{Color: color}) }, failInput())
+		if strings.Contains(text, "\x1b[") != color {
+			t.Errorf("colour asked for: %t, written: %t", color, !color)
+		}
+	}
+}
+
+func TestWriteErrorsAreReturned(t *testing.T) {
+	t.Parallel()
+	for name, render := range map[string]func(io.Writer, Input) error{
+		"html": HTML, "junit": JUnit,
+		"terminal": func(w io.Writer, in Input) error { return Terminal(w, in, TerminalOptions{}) },
+	} {
+		if err := render(brokenWriter{}, passInput()); err == nil {
+			t.Errorf("%s: a failed write went unnoticed", name)
+		}
+	}
+}
+
+type brokenWriter struct{}
+
+func (brokenWriter) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
