@@ -15,6 +15,7 @@ import (
 
 const (
 	lockFile   = "lock.json"
+	guardFile  = ".guard"
 	lockSchema = "hotsku.stack-lock/1"
 )
 
@@ -61,7 +62,7 @@ func withBase(ctx context.Context, base string, f func() error) error {
 	if err := os.MkdirAll(base, 0o755); err != nil {
 		return fmt.Errorf("stack: create the state folder: %w; set HOTSKU_STATE to a folder you may write", err)
 	}
-	guard, err := os.OpenFile(filepath.Join(base, ".guard"), os.O_CREATE|os.O_RDWR, 0o644)
+	guard, err := os.OpenFile(filepath.Join(base, guardFile), os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
 		return fmt.Errorf("stack: open the state folder: %w; set HOTSKU_STATE to a folder you may write", err)
 	}
