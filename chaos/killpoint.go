@@ -1,0 +1,112 @@
+package chaos
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"github.com/hotsku/hotsku/system/seckill"
+)
+
+// Armable is a process of a chaos build whose fault points can be armed
+// before it starts.
+type Armable interface {
+	Name() string
+	// Arm has the next start armed with spec; hits are noted in file.
+	Arm(spec, file string)
+	// Ended is closed when the process, as last started, has ended.
+	Ended() <-chan struct{}
+	// EndSignal is the signal that ended it, 0 if none did.
+	EndSignal() syscall.Signal
+	// Restart starts it again, unarmed, and returns when it is ready.
+	Restart(ctx context.Context) error
+}
+
+// KillAtPoint has a process end itself by SIGKILL when it reaches a fault
+// point for the n-th time, and starts it again.
+type KillAtPoint struct {
+	Process Armable
+	Point   seckill.FaultPoint
+	At      int64 // counted from 1
+	HitFile string
+}
+
+// Name is "kill@POINT".
+func (k *KillAtPoint) Name() string { return "kill@" + string(k.Point) }
+
+// Target is the process.
+func (k *KillAtPoint) Target() string { return k.Process.Name() }
+
+// Setup arms the process; it must not run yet.
+func (k *KillAtPoint) Setup(context.Context) error {
+	k.Process.Arm(fmt.Sprintf("%s=kill@%d", k.Point, k.At), k.HitFile)
+	return nil
+}
+
+// Inject does nothing: the armed process meets its point by itself.
+func (k *KillAtPoint) Inject(context.Context) error { return nil }
+
+// WaitUntilItBites waits for the process's end and reads what it noted just
+// before. An end by other means than its point is an error: something else
+// is wrong.
+func (k *KillAtPoint) WaitUntilItBites(ctx context.Context) (map[string]int64, string, error) {
+	select {
+	case <-ctx.Done():
+		return nil, "", ctx.Err()
+	case <-k.Process.Ended():
+	}
+	hits, err := readHits(k.HitFile)
+	if err != nil {
+		return nil, "", err
+	}
+	killed := int64(0)
+	var last seckill.FaultHit
+	for _, h := range hits {
+		if h.Point == k.Point && h.Action == "kill" {
+			killed, last = killed+1, h
+		}
+	}
+	if killed == 0 || k.Process.EndSignal() != syscall.SIGKILL {
+		return nil, "", fmt.Errorf("%s ended by %v without reaching %s: see its log", k.Process.Name(), k.Process.EndSignal(), k.Point)
+	}
+	return map[string]int64{"killed": killed}, fmt.Sprintf("pid %d at hit %d of the point, %s", last.PID, last.Count, last.At), nil
+}
+
+// Heal starts the process again.
+func (k *KillAtPoint) Heal(ctx context.Context) error {
+	select {
+	case <-k.Process.Ended():
+		return k.Process.Restart(ctx)
+	default: // it never reached its point: nothing is broken
+		return nil
+	}
+}
+
+// WaitUntilHealed has nothing to wait for: Restart returns when it is ready.
+func (k *KillAtPoint) WaitUntilHealed(context.Context) error { return nil }
+
+// readHits reads a hit file. A line that the kill cut short counts for
+// nothing; no file means no hit.
+func readHits(path string) ([]seckill.FaultHit, error) {
+	body, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read hits: %w", err)
+	}
+	var hits []seckill.FaultHit
+	for line := range bytes.Lines(body) {
+		var h seckill.FaultHit
+		if !bytes.HasSuffix(line, []byte("\n")) || json.Unmarshal(line, &h) != nil {
+			continue
+		}
+		hits = append(hits, h)
+	}
+	return hits, nil
+}

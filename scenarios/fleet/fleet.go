@@ -1,0 +1,177 @@
+// Package fleet runs the product's processes for a scenario: every role as
+// its own process of the real binary, as an operator would run them. It
+// starts, kills, restarts and stops them, and reads what they measured.
+//
+// Imports allowed: stack and stack/proc, system/seckill for the ready line.
+package fleet
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hotsku/hotsku/stack"
+	"github.com/hotsku/hotsku/system/seckill"
+)
+
+// Binaries are the product's: Plain, and Chaos with fault points.
+type Binaries struct{ Plain, Chaos string }
+
+// FindBinaries looks for the product's binaries in dir.
+func FindBinaries(dir string) (Binaries, error) {
+	b := Binaries{Plain: filepath.Join(dir, "seckill"), Chaos: filepath.Join(dir, "seckill-chaos")}
+	for _, path := range []string{b.Plain, b.Chaos} {
+		if _, err := exec.LookPath(path); err != nil {
+			return b, fmt.Errorf("the product's binary %s is missing: run `make build`", path)
+		}
+	}
+	return b, nil
+}
+
+// Role says which process to run.
+type Role struct {
+	Name  string   // unique in the fleet, "access-1"
+	Kind  string   // subcommand of seckill
+	Args  []string // beside the addresses
+	Chaos bool     // the chaos build
+}
+
+// Config of a fleet.
+type Config struct {
+	Binaries  Binaries
+	Addresses stack.Addresses
+	TokenKey  string // ID:SECRET
+	LogDir    string // one log a process
+	Seed      uint64 // each process's ids are a function of it, its name and its restarts
+	// StartTimeout bounds one process's way to its ready line.
+	StartTimeout time.Duration
+	// StopGrace is how long a process may take to end by SIGTERM.
+	StopGrace time.Duration
+}
+
+// Fleet is a set of running roles. Safe for concurrent use.
+type Fleet struct {
+	cfg     Config
+	mu      sync.Mutex
+	members map[string]*Member
+}
+
+// New returns an empty fleet.
+func New(cfg Config) (*Fleet, error) {
+	if cfg.StartTimeout <= 0 || cfg.StopGrace <= 0 {
+		return nil, errors.New("fleet: start timeout and stop grace must be positive")
+	}
+	if err := os.MkdirAll(cfg.LogDir, 0o755); err != nil {
+		return nil, fmt.Errorf("fleet: %w", err)
+	}
+	return &Fleet{cfg: cfg, members: map[string]*Member{}}, nil
+}
+
+// Add makes a member; it runs once Start or its own start is called.
+func (f *Fleet) Add(r Role) (*Member, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.members[r.Name] != nil {
+		return nil, fmt.Errorf("fleet: two roles are named %s", r.Name)
+	}
+	m := &Member{fleet: f, role: r}
+	f.members[r.Name] = m
+	return m, nil
+}
+
+// Members returns all, by name.
+func (f *Fleet) Members() []*Member {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	out := make([]*Member, 0, len(f.members))
+	for _, name := range slices.Sorted(maps.Keys(f.members)) {
+		out = append(out, f.members[name])
+	}
+	return out
+}
+
+// Start starts every member at once and returns when all are ready, or when
+// one failed.
+func (f *Fleet) Start(ctx context.Context) error {
+	members := f.Members()
+	errs := make([]error, len(members))
+	var wg sync.WaitGroup
+	for i, m := range members {
+		wg.Go(func() { errs[i] = m.start(ctx) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// Stop ends every member in order; those that do not end in time are killed
+// and named in the error.
+func (f *Fleet) Stop(ctx context.Context) error {
+	members := f.Members()
+	errs := make([]error, len(members))
+	var wg sync.WaitGroup
+	for i, m := range members {
+		wg.Go(func() { errs[i] = m.stop(ctx) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// Run runs one of the product's commands to its end, such as migrate, and
+// returns what it printed.
+func (f *Fleet) Run(ctx context.Context, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, f.cfg.Binaries.Plain, args...)
+	cmd.Env = append(os.Environ(), f.environment()...)
+	out, err := cmd.Output()
+	if err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			return "", fmt.Errorf("seckill %s: %w: %s", args[0], err, oneLine(exit.Stderr))
+		}
+		return "", fmt.Errorf("seckill %s: %w", args[0], err)
+	}
+	return string(out), nil
+}
+
+func (f *Fleet) environment() []string {
+	a := f.cfg.Addresses
+	return []string{"SECKILL_REDIS=" + a.Redis, "SECKILL_POSTGRES=" + a.Postgres, "SECKILL_NAME_SERVER=" + a.NameServer,
+		"SECKILL_BROKER=" + a.Broker, "SECKILL_TOKEN_KEY=" + f.cfg.TokenKey}
+}
+
+// idSeed is one process's seed.
+func (f *Fleet) idSeed(name string, start int) string {
+	b := binary.LittleEndian.AppendUint64(nil, f.cfg.Seed)
+	b = binary.LittleEndian.AppendUint64(b, uint64(start))
+	sum := sha256.Sum256(append(b, name...))
+	return hex.EncodeToString(sum[:])
+}
+
+func readyLine(line []byte) (seckill.Ready, bool) {
+	var r seckill.Ready
+	return r, json.Unmarshal(line, &r) == nil && r.Role != "" && r.PID > 0
+}
+
+func oneLine(b []byte) string {
+	if len(b) > 400 {
+		b = b[len(b)-400:]
+	}
+	out := make([]byte, 0, len(b))
+	for _, c := range b {
+		if c == '\n' {
+			c = ' '
+		}
+		out = append(out, c)
+	}
+	return string(out)
+}

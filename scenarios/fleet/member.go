@@ -1,0 +1,183 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/hotsku/hotsku/stack/proc"
+	"github.com/hotsku/hotsku/system/seckill"
+)
+
+// Member is one role's process, through its restarts. Safe for concurrent
+// use.
+type Member struct {
+	fleet *Fleet
+	role  Role
+
+	mu      sync.Mutex
+	starts  int
+	process *proc.Process
+	ready   seckill.Ready
+	listen  string // kept through restarts: clients know it
+	armed   []string
+	used    time.Duration // CPU of the processes before the present one
+}
+
+// Name is the role's name in the fleet.
+func (m *Member) Name() string { return m.role.Name }
+
+// Kind is the role.
+func (m *Member) Kind() string { return m.role.Kind }
+
+// Listen is where the member serves, empty if it does not or is not ready.
+func (m *Member) Listen() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.listen
+}
+
+// Admin is where the member's metrics are, empty if it is not ready.
+func (m *Member) Admin() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.ready.Admin
+}
+
+// Arm has the next start armed with a fault point, once.
+func (m *Member) Arm(spec, file string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.armed = []string{"--faultpoint", spec, "--faultpoint-file", file}
+}
+
+func (m *Member) start(ctx context.Context) error {
+	m.mu.Lock()
+	f := m.fleet
+	path := f.cfg.Binaries.Plain
+	if m.role.Chaos || len(m.armed) > 0 {
+		path = f.cfg.Binaries.Chaos
+	}
+	args := append([]string{m.role.Kind, "--id-seed", f.idSeed(m.role.Name, m.starts), "--admin", "127.0.0.1:0"}, m.role.Args...)
+	if m.role.Kind == "access" || m.role.Kind == "orders" {
+		listen := m.listen
+		if listen == "" {
+			listen = "127.0.0.1:0"
+		}
+		args = append(args, "--listen", listen)
+	}
+	args = append(args, m.armed...)
+	m.armed = nil
+	m.starts++
+	var ready seckill.Ready
+	p, err := proc.Start(proc.Spec{Name: m.role.Name, Path: path, Args: args, Env: append(os.Environ(), f.environment()...),
+		LogPath: filepath.Join(f.cfg.LogDir, m.role.Name+".log"),
+		Ready: func(line []byte) bool {
+			r, ok := readyLine(line)
+			if ok {
+				ready = r
+			}
+			return ok
+		}})
+	if err != nil {
+		m.mu.Unlock()
+		return fmt.Errorf("start %s: %w", m.role.Name, err)
+	}
+	m.process = p
+	m.mu.Unlock()
+
+	wait, cancel := context.WithTimeout(ctx, f.cfg.StartTimeout)
+	defer cancel()
+	if err := p.WaitReady(wait); err != nil {
+		return fmt.Errorf("start %s: %w", m.role.Name, err)
+	}
+	m.mu.Lock()
+	m.ready, m.listen = ready, ready.Listen
+	m.mu.Unlock()
+	return nil
+}
+
+func (m *Member) stop(ctx context.Context) error {
+	if p := m.current(); p != nil {
+		return p.Stop(ctx, m.fleet.cfg.StopGrace)
+	}
+	return nil
+}
+
+// Kill ends the process by SIGKILL.
+func (m *Member) Kill() error {
+	if p := m.current(); p != nil {
+		return p.Kill()
+	}
+	return nil
+}
+
+func (m *Member) current() *proc.Process {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.process
+}
+
+// closedAlready is the Ended of a process that never started.
+func closedAlready() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}
+
+// Ended is closed when the process, as last started, has ended.
+func (m *Member) Ended() <-chan struct{} {
+	if p := m.current(); p != nil {
+		return p.Done()
+	}
+	return closedAlready()
+}
+
+// EndSignal is the signal that ended the process, 0 if none did or it runs.
+func (m *Member) EndSignal() syscall.Signal {
+	if p := m.current(); p != nil {
+		state, _ := p.ExitState()
+		return state.Signal
+	}
+	return 0
+}
+
+// Restart starts the process again after its end, on the same address.
+func (m *Member) Restart(ctx context.Context) error {
+	p := m.current()
+	if p == nil {
+		return errors.New("restart: " + m.role.Name + " never ran")
+	}
+	select {
+	case <-p.Done():
+	default:
+		return errors.New("restart: " + m.role.Name + " is running")
+	}
+	usage, err := p.Usage()
+	if err == nil {
+		m.mu.Lock()
+		m.used += usage.User + usage.System
+		m.mu.Unlock()
+	}
+	return m.start(ctx)
+}
+
+// CPU is the time all processes of this member used.
+func (m *Member) CPU() time.Duration {
+	p := m.current()
+	m.mu.Lock()
+	used := m.used
+	m.mu.Unlock()
+	if p == nil {
+		return used
+	}
+	if usage, err := p.Usage(); err == nil {
+		used += usage.User + usage.System
+	}
+	return used
+}
