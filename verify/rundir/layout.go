@@ -24,6 +24,7 @@ func (d Dir) Offsets() string          { return d.path("stores", "broker", "offs
 // Measurements, which reports show and verify does not need.
 func (d Dir) LatencyLog() string   { return d.path("latency.hlog") }
 func (d Dir) Measurements() string { return d.path("metrics", "load.json") }
+func (d Dir) Extras() string       { return d.path("metrics", "extras.json") }
 func (d Dir) Metrics() string      { return d.path("metrics") }
 func (d Dir) Logs() string         { return d.path("logs") }
 

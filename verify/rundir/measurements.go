@@ -35,3 +35,19 @@ type NamedCurve struct {
 	Name  string       `json:"name"`
 	Curve []CurvePoint `json:"curve"`
 }
+
+// Extras is metrics/extras.json: figures of run.json that were measured while
+// the run went on and that no evidence can give again. They are shown, and
+// decide nothing: no SLO may name one.
+type Extras struct {
+	Schema      int                `json:"schema"`
+	Environment Environment        `json:"environment"`
+	Redis       RedisResult        `json:"redis"`    // Reserved is counted by verify
+	MQ          MQResult           `json:"mq"`       // Stored is counted by verify
+	Postgres    PostgresResult     `json:"postgres"` // WALBytes is the snapshot's
+	CPUSeconds  map[string]float64 `json:"cpu_seconds"`
+	Funnel      []FunnelStage      `json:"funnel"` // shown before the stages verify counts
+}
+
+// ExtrasSchema is the version of Extras.
+const ExtrasSchema = 1

@@ -1,0 +1,110 @@
+package verify
+
+import (
+	"fmt"
+
+	"github.com/hotsku/hotsku/verify/rundir"
+)
+
+// benchActor is the actor of timeline events that are no fault.
+const benchActor = "bench"
+
+// HitResentByScannerOnly counts orders all of whose create messages were the
+// scanner's. No timeline knows it: verify counts it in the stores.
+const HitResentByScannerOnly = "resent_by_scanner_only"
+
+// faultResults adds up what each fault of the timeline hit, with what the
+// stores tell, and whether that is what the plan asks for.
+func (e *evidence) faultResults() []rundir.FaultResult {
+	results := []rundir.FaultResult{}
+	index := map[string]int{}
+	add := func(name string) *rundir.FaultResult {
+		i, ok := index[name]
+		if !ok {
+			i = len(results)
+			index[name] = i
+			results = append(results, rundir.FaultResult{Name: name, Hits: map[string]int64{}})
+		}
+		return &results[i]
+	}
+	for i := range e.timeline {
+		ev := &e.timeline[i]
+		if ev.Actor == benchActor {
+			continue
+		}
+		_, known := index[ev.Actor]
+		r := add(ev.Actor)
+		if !known {
+			r.Target, r.AtMS = ev.Target, ev.AtMS
+		}
+		r.UntilMS = max(r.UntilMS, ev.AtMS)
+		for hit, n := range ev.Hits {
+			r.Hits[hit] += n
+		}
+	}
+	for _, must := range e.plan.MustHits {
+		r := add(must.Fault)
+		if must.Hit == HitResentByScannerOnly {
+			r.Hits[must.Hit] = e.resentByScannerOnly()
+		}
+	}
+	for i := range results {
+		results[i].Bit = e.bit(&results[i])
+	}
+	return results
+}
+
+// bit says that the fault hit what it must, or, asked for nothing, anything.
+func (e *evidence) bit(r *rundir.FaultResult) bool {
+	asked := false
+	for _, must := range e.plan.MustHits {
+		if must.Fault == r.Name {
+			asked = true
+			if r.Hits[must.Hit] < must.AtLeast {
+				return false
+			}
+		}
+	}
+	if asked {
+		return true
+	}
+	for _, n := range r.Hits {
+		if n > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// missedHits says which faults did not do what the plan asks of them.
+func missedHits(plan *rundir.Plan, faults []rundir.FaultResult) []string {
+	var missed []string
+	for _, must := range plan.MustHits {
+		hits := int64(0)
+		for i := range faults {
+			if faults[i].Name == must.Fault {
+				hits = faults[i].Hits[must.Hit]
+			}
+		}
+		if hits < must.AtLeast {
+			missed = append(missed, fmt.Sprintf("fault %s did not bite: %s must be at least %d and is %d", must.Fault, must.Hit, must.AtLeast, hits))
+		}
+	}
+	return missed
+}
+
+func (e *evidence) resentByScannerOnly() int64 {
+	orders := int64(0)
+	for _, s := range e.sales {
+		for _, r := range s.reservations {
+			resent := len(r.messages) > 0 && len(r.orders) > 0
+			for _, m := range r.messages {
+				resent = resent && m.resend
+			}
+			if resent {
+				orders++
+			}
+		}
+	}
+	return orders
+}

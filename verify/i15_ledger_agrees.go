@@ -1,0 +1,122 @@
+package verify
+
+import (
+	"slices"
+
+	"github.com/hotsku/hotsku/system/seckill"
+	"github.com/hotsku/hotsku/verify/rundir"
+)
+
+// ledgerAgrees is I15: the insert-only ledger, replayed, gives the token
+// states, the order counts and, at quiescence, Redis' stock, exactly:
+// stock = issued - (sales + rejections) + returned.
+var ledgerAgrees = check{id: "I15", name: "ledger agrees",
+	needs: []source{fromPlan, fromSnapshot, fromKeys, fromTokens, fromOrders, fromReservations, fromLedger}, run: judgeLedgerAgrees}
+
+// replay is what the ledger adds up to.
+type replay struct {
+	issued, sales, rejects, returned int64
+	saleOf                           map[int64][]*rundir.LedgerRow // by token
+}
+
+func judgeLedgerAgrees(e *evidence, f *finding) {
+	for _, s := range e.sales {
+		p := s.replay(f)
+		s.judgeIssue(p, f)
+		s.judgeTokens(p, f)
+		s.judgeSales(f)
+		if e.quiescent() && !e.redisMayLose() {
+			s.judgeStock(p, f)
+		}
+	}
+}
+
+func (s *sale) replay(f *finding) *replay {
+	p := &replay{saleOf: map[int64][]*rundir.LedgerRow{}}
+	for _, l := range s.ledger {
+		f.check(1)
+		p.returned += l.RedisReturn
+		switch l.EntryType {
+		case entryIssue:
+			p.issued += l.Delta
+		case entrySale:
+			p.sales++
+			p.saleOf[deref(l.TokenID)] = append(p.saleOf[deref(l.TokenID)], l)
+		case entryReject:
+			p.rejects++
+		default:
+			f.violate("%s: ledger entry %d has type %q, which this build cannot replay", s.key(), l.LedgerID, l.EntryType)
+		}
+	}
+	return p
+}
+
+// judgeIssue: what was issued is what was planned, and each sale is an order.
+func (s *sale) judgeIssue(p *replay, f *finding) {
+	if p.issued != s.plan.Tokens {
+		f.violate("%s: %d units were planned, and the ledger issues %d: %+d", s.key(), s.plan.Tokens, p.issued, p.issued-s.plan.Tokens)
+	}
+	if orders := int64(len(s.orders)); orders != p.sales {
+		f.violate("%s: the ledger records %d sales, and there are %d orders: %+d", s.key(), p.sales, orders, orders-p.sales)
+	}
+}
+
+// judgeTokens: a token's row follows from the sales of it.
+func (s *sale) judgeTokens(p *replay, f *finding) {
+	for _, t := range s.tokens {
+		sales := p.saleOf[t.TokenID]
+		switch {
+		case tokenTaken(t) && !slices.ContainsFunc(sales, func(l *rundir.LedgerRow) bool { return deref(l.OrderID) == deref(t.OrderID) }):
+			f.violate("%s: token %d is %s by order %s, and the ledger has no such sale", s.key(), t.TokenID, t.Status, deref(t.OrderID))
+		case len(sales) > 1 && !s.plan.Resell:
+			f.violate("%s: token %d can be sold once, and the ledger sells it %d times: %+d", s.key(), t.TokenID, len(sales), len(sales)-1)
+		case len(sales) > 0 && !s.plan.Resell && seckill.TokenStatus(t.Status) == seckill.TokenAvailable:
+			f.violate("%s: token %d is free, and the ledger sold it to order %s", s.key(), t.TokenID, deref(sales[0].OrderID))
+		}
+	}
+	for _, token := range sortedKeys(p.saleOf) {
+		if s.tokenByID[token] == nil {
+			f.violate("%s: the ledger sold token %d to order %s, and there is no such token", s.key(), token, deref(p.saleOf[token][0].OrderID))
+		}
+	}
+}
+
+// judgeSales: each order has one sale of its token, each rejection one entry.
+func (s *sale) judgeSales(f *finding) {
+	for _, r := range s.reservations {
+		if len(r.orders) == 0 && len(r.sales) > 0 {
+			f.violate("%s: the ledger sold token %d to order %s of reservation %s, and there is no such order: %+d",
+				s.key(), deref(r.sales[0].TokenID), deref(r.sales[0].OrderID), r, -len(r.sales))
+		}
+		for _, o := range r.orders {
+			switch {
+			case len(r.sales) != 1:
+				f.violate("%s: %s must have one sale in the ledger, and has %d: %+d", s.key(), orderWords(o), len(r.sales), len(r.sales)-1)
+			case deref(r.sales[0].OrderID) != o.OrderID || deref(r.sales[0].TokenID) != o.InventoryTokenID:
+				f.violate("%s: %s holds token %d, and the ledger sold token %d to order %s for its reservation",
+					s.key(), orderWords(o), o.InventoryTokenID, deref(r.sales[0].TokenID), deref(r.sales[0].OrderID))
+			}
+		}
+		want := 0
+		if r.status().Rejected() {
+			want = 1
+		}
+		if n := len(r.rejects); n != want {
+			f.violate("%s: reservation %s ended as %s and must have %d rejections in the ledger, and has %d: %+d",
+				s.key(), r, statusWords(r.status()), want, n, n-want)
+		} else if want == 1 && (r.rejects[0].RedisReturn == 1) != r.row.ReturnStock {
+			f.violate("%s: reservation %s ended as %s with return %t, and the ledger returns %d", s.key(), r, r.status(), r.row.ReturnStock, r.rejects[0].RedisReturn)
+		}
+	}
+}
+
+func (s *sale) judgeStock(p *replay, f *finding) {
+	initial := p.issued + s.plan.Stock - s.plan.Tokens
+	want := initial - p.sales - p.rejects + p.returned
+	if s.stock == nil {
+		f.violate("%s: the ledger gives a Redis stock of %d, and the key is missing or no number", s.key(), want)
+	} else if *s.stock != want {
+		f.violate("%s: the ledger gives a Redis stock of %d (%d - %d sales - %d rejections + %d returned), and it is %d: %+d",
+			s.key(), want, initial, p.sales, p.rejects, p.returned, *s.stock, *s.stock-want)
+	}
+}
