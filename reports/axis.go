@@ -30,7 +30,7 @@ func niceStep(span float64, n int) float64 {
 }
 
 // linearTicks marks 0..top and returns the top rounded up to a mark.
-func linearTicks(top float64, n int, label func(v float64) string) (ticks, float64) {
+func linearTicks(top float64, n int, label func(v float64) string) (plot.Ticker, float64) {
 	if top <= 0 || !finite(top) {
 		top = 1
 	}
@@ -58,7 +58,7 @@ func logMS(v float64) float64 {
 // logTicks marks a log axis of milliseconds that holds lo..hi (both log10) and
 // returns the axis' ends: marks at 1, 2 and 5 where there is room, at powers of
 // ten otherwise.
-func logTicks(lo, hi float64) (ticks, float64, float64) {
+func logTicks(lo, hi float64) (plot.Ticker, float64, float64) {
 	if !finite(lo) || !finite(hi) || lo > hi {
 		lo, hi = 0, 2
 	}

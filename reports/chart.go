@@ -178,8 +178,8 @@ func (n note) Plot(c draw.Canvas, p *plot.Plot) {
 // who cannot see it.
 func render(f frame, id, title, desc string, rows ...*plot.Plot) template.HTML {
 	canvas := vgsvg.New(f.w, f.h)
-	for i, area := range stack(draw.New(canvas), rows) {
-		rows[i].Draw(area)
+	for i, part := range stack(draw.New(canvas), rows) {
+		rows[i].Draw(part)
 	}
 	var buf bytes.Buffer
 	if _, err := canvas.WriteTo(&buf); err != nil {

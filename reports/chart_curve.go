@@ -124,7 +124,7 @@ func drawCurves(p *plot.Plot, f frame, lines []curveLine, goals []quantileGoal) 
 	p.X.Tick.Marker = nineTicks(right, f.w < 500)
 	p.X.Label.Text = "percentile of answers"
 	p.Y.Label.Text = "latency (log)"
-	p.Y.Tick.Marker, p.Y.Min, p.Y.Max = func() (plot.Ticker, float64, float64) { return logTicks(lo, hi) }()
+	p.Y.Tick.Marker, p.Y.Min, p.Y.Max = logTicks(lo, hi)
 
 	for _, g := range goals {
 		x, y := nines(g.quantile), logMS(g.target)

@@ -33,9 +33,7 @@ func ordersChart(in Input) *chart {
 		p.X.Tick.Marker = timeTicks(p.X.Min, p.X.Max, f.xTicks)
 		p.X.Label.Text = "since the first reservation"
 		p.Y.Min = 0
-		p.Y.Tick.Marker, p.Y.Max = func() (plot.Ticker, float64) {
-			return linearTicks(float64(peak.Orders)*1.08, 4, func(v float64) string { return compact(v) })
-		}()
+		p.Y.Tick.Marker, p.Y.Max = linearTicks(float64(peak.Orders)*1.08, 4, compact)
 		p.Y.Label.Text = "orders per second"
 		gap := math.Min(0.08, (p.X.Max-p.X.Min)*0.01)
 		for _, b := range bars {

@@ -3,7 +3,6 @@ package reports
 import (
 	"fmt"
 	"math"
-	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -89,8 +88,8 @@ func timeChart(in Input) *chart {
 	}
 	return inBoth("chart-time", "Latency and answers over time", in.timeDesc(s), legend, wide, narrow, func(f frame) []*plot.Plot {
 		top, bottom := newPlot(f), newPlot(f)
-		s.drawLatency(top, f, goal, hasGoal)
-		s.drawAnswers(bottom, f)
+		s.drawLatency(top, goal, hasGoal)
+		s.drawAnswers(bottom)
 		lo, hi := s.bounds()
 		for _, fault := range in.run().Faults {
 			drawFault(top, fault, lo, hi)
@@ -140,7 +139,7 @@ func (s steps) groupsUsed() (used [groups]bool) {
 	return used
 }
 
-func (s steps) drawLatency(p *plot.Plot, f frame, goal rundir.SLOResult, hasGoal bool) {
+func (s steps) drawLatency(p *plot.Plot, goal rundir.SLOResult, hasGoal bool) {
 	var p50, p99, top plotter.XYs
 	lo, hi := math.Inf(1), math.Inf(-1)
 	for _, pt := range s.points {
@@ -161,7 +160,7 @@ func (s steps) drawLatency(p *plot.Plot, f frame, goal rundir.SLOResult, hasGoal
 		y := logMS(goal.Target)
 		lo, hi = math.Min(lo, y), math.Max(hi, y)
 	}
-	p.Y.Tick.Marker, p.Y.Min, p.Y.Max = func() (plot.Ticker, float64, float64) { return logTicks(lo, hi) }()
+	p.Y.Tick.Marker, p.Y.Min, p.Y.Max = logTicks(lo, hi)
 	if hasGoal {
 		from, to := s.bounds()
 		y := logMS(goal.Target)
@@ -175,13 +174,13 @@ func (s steps) drawLatency(p *plot.Plot, f frame, goal rundir.SLOResult, hasGoal
 
 // drawAnswers stacks the answers per second by meaning, as steps, and draws
 // the offered rate over them.
-func (s steps) drawAnswers(p *plot.Plot, f frame) {
+func (s steps) drawAnswers(p *plot.Plot) {
 	perS := 1000 / float64(s.stepMS)
 	base := make([]float64, len(s.points))
 	top := 0.0
 	for g := groups - 1; g >= 0; g-- {
 		heights := make([]float64, len(s.points))
-		any := false
+		used := false
 		for i, pt := range s.points {
 			var n int64
 			for code, c := range pt.Codes {
@@ -190,10 +189,10 @@ func (s steps) drawAnswers(p *plot.Plot, f frame) {
 				}
 			}
 			heights[i] = base[i] + float64(n)*perS
-			any = any || n > 0
+			used = used || n > 0
 			top = math.Max(top, heights[i])
 		}
-		if any {
+		if used {
 			area(p, s.outline(base, heights), inkGroup+ink(g))
 		}
 		base = heights
@@ -207,7 +206,7 @@ func (s steps) drawAnswers(p *plot.Plot, f frame) {
 	}
 	line(p, offered, inkRate, 1.5, 2, 3)
 	p.Y.Min = 0
-	p.Y.Tick.Marker, p.Y.Max = func() (plot.Ticker, float64) { return linearTicks(top, 4, axisPerS) }()
+	p.Y.Tick.Marker, p.Y.Max = linearTicks(top, 4, axisPerS)
 	p.Y.Label.Text = "answers"
 }
 
@@ -253,7 +252,7 @@ func timeTicks(lo, hi float64, n int) ticks {
 	step := niceStep(hi-lo, n)
 	var out ticks
 	for v := math.Ceil(lo/step-1e-9) * step; v <= hi+1e-9*step && len(out) < 100; v += step {
-		out = append(out, plot.Tick{Value: v, Label: strings.Replace(axisS(v), "−0 s", "0 s", 1)})
+		out = append(out, plot.Tick{Value: v, Label: axisS(v)})
 	}
 	return out
 }

@@ -14,7 +14,7 @@ var pageSource string
 var pageStyle string
 
 var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
-	"count": count, "ms": ms, "figure": figure, "percent": percent, "class": class,
+	"count": count, "ms": ms, "figure": figure, "percent": percent,
 }).Parse(pageSource))
 
 // HTML writes report.html: one self-contained page without scripts or outside

@@ -78,7 +78,6 @@ type accounting struct {
 	rundir.LoadResult
 	Gap, SentGap int64
 	Balanced     bool
-	Rate         string
 	LagLimit     string
 }
 

@@ -1,10 +1,6 @@
 package reports
 
-import (
-	"strings"
-
-	"github.com/hotsku/hotsku/system/seckill"
-)
+import "github.com/hotsku/hotsku/system/seckill"
 
 // invariantWords names each invariant of the catalogue and says in a line
 // what it promises.
@@ -94,6 +90,3 @@ func groupOf(code string) codeGroup {
 		return groupOther
 	}
 }
-
-// class is a word of run.json as part of a CSS class name.
-func class(s string) string { return strings.ReplaceAll(s, "_", "-") }
