@@ -53,7 +53,7 @@ type Result struct {
 	Connections wire.Stats
 
 	InFlightMax   uint64 // seen at the sender's wake-ups
-	BacklogMax    uint64 // due and not yet written, seen at wake-ups
+	BacklogMax    uint64 // due and not yet offered to a connection when the sender woke
 	HistoryStalls uint64 // times an answer waited for the history's writer
 
 	// CPU is the time this process spent, in user and system mode, from

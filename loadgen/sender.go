@@ -61,6 +61,7 @@ func (s *sender) run(ctx context.Context) (interrupted bool) {
 			return false
 		}
 		due := s.schedule.Due(elapsed)
+		s.backlogMax = max(s.backlogMax, s.waiting(due))
 		idle := s.release(due)
 		s.watch(due)
 		if idle && s.next == s.schedule.Total() && len(s.returned) == 0 {
@@ -116,7 +117,6 @@ func (s *sender) rest(woke time.Duration, due uint64, idle bool) {
 
 // watch keeps the figures of a wake-up.
 func (s *sender) watch(due uint64) {
-	s.backlogMax = max(s.backlogMax, s.waiting(due))
 	// resolved is read first: it never exceeds what was sent before.
 	resolved := s.resolved()
 	if s.sent > resolved {

@@ -89,7 +89,7 @@ type Conn struct {
 	tail    uint64       // first request without an answer; moved by the reader
 	expired uint64       // first request not given up, >= tail; moved by the reader
 	written uint64       // first request without a written byte; moved by the sender
-	broken  bool         // writing failed; the reader will see the end
+	broken  bool         // takes no more bytes; the reader has seen or will see the end
 	closing bool
 	stats   Stats
 

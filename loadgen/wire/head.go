@@ -37,7 +37,7 @@ func (h *head) statusLine(line []byte) error {
 func (h *head) headerLine(line []byte) error {
 	// A blank before the colon, or a folded line, could hide a framing header
 	// from one reader and show it to another.
-	if i := bytes.IndexByte(line, ':'); i < 1 || bytes.ContainsAny(line[:i], " \t") {
+	if i := bytes.IndexByte(line, ':'); i < 1 || blank(line[0]) || blank(line[i-1]) {
 		return fmt.Errorf("%w: header line %q", ErrMalformed, clip(line))
 	}
 	switch line[0] | 0x20 {
@@ -126,11 +126,13 @@ func equalFold(b []byte, lower string) bool {
 	return true
 }
 
+func blank(c byte) bool { return c == ' ' || c == '\t' }
+
 func trimSpace(b []byte) []byte {
-	for len(b) > 0 && (b[0] == ' ' || b[0] == '\t') {
+	for len(b) > 0 && blank(b[0]) {
 		b = b[1:]
 	}
-	for n := len(b); n > 0 && (b[n-1] == ' ' || b[n-1] == '\t'); n = len(b) {
+	for n := len(b); n > 0 && blank(b[n-1]); n = len(b) {
 		b = b[:n-1]
 	}
 	return b

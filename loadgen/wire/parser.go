@@ -245,6 +245,8 @@ func (p *Parser) endHead() (done bool, err error) {
 	switch {
 	case h.status == 101:
 		return false, fmt.Errorf("%w: the server switched protocols", ErrMalformed)
+	case h.http10 && h.encoded:
+		return false, fmt.Errorf("%w: HTTP/1.0 with a Transfer-Encoding", ErrMalformed)
 	case h.status < 200:
 		p.reset()
 		p.state = atStatus

@@ -121,7 +121,7 @@ func (c *Conn) take(b []byte, now int64) (answered bool, cause Cause) {
 		}
 	}
 	c.sink.End(count)
-	c.advance(tail)
+	c.advance(tail, cause != CauseNone)
 	return count > 0, cause
 }
 
@@ -139,13 +139,16 @@ func (c *Conn) takeLast(resp *Response, now int64) bool {
 		c.sink.Answered(&c.ring[c.tail&c.mask], now, resp)
 		c.sink.End(1)
 	}
-	c.advance(c.tail + 1)
+	c.advance(c.tail+1, true)
 	return !late
 }
 
-func (c *Conn) advance(tail uint64) {
+// advance frees the places before tail. ended tells the sender, with the same
+// step, that the connection takes no more requests.
+func (c *Conn) advance(tail uint64, ended bool) {
 	c.mu.Lock()
 	c.tail, c.expired = tail, max(c.expired, tail)
+	c.broken = c.broken || ended
 	c.mu.Unlock()
 }
 
@@ -198,5 +201,5 @@ func (c *Conn) lose(cause Cause) {
 		}
 		c.sink.End(int(limit - c.expired))
 	}
-	c.advance(limit)
+	c.advance(limit, true)
 }

@@ -1,0 +1,433 @@
+package loadgen_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hotsku/hotsku/loadgen"
+	"github.com/hotsku/hotsku/loadgen/history"
+	"github.com/hotsku/hotsku/loadgen/wire"
+)
+
+// load runs cfg with test settings and checks what holds of every run.
+func load(t *testing.T, ctx context.Context, cfg loadgen.Config) *loadgen.Result {
+	t.Helper()
+	cfg.HistoryDir = filepath.Join(t.TempDir(), "history")
+	if cfg.NewSource == nil {
+		cfg.NewSource = newPosts
+	}
+	cfg.Extract = numbered
+	res, err := loadgen.Run(ctx, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkRun(t, res, cfg.HistoryDir)
+	return res
+}
+
+func TestAnswersCutAnywhereReachTheirRequests(t *testing.T) {
+	t.Parallel()
+	addr := serve(t, func(c net.Conn) {
+		rng := rand.New(rand.NewPCG(1, 2))
+		r := bufio.NewReader(c)
+		var out []byte
+		for {
+			n, err := readRequest(r)
+			if err != nil {
+				return
+			}
+			if n%3 == 0 {
+				body := fmt.Sprint(n)
+				out = fmt.Appendf(out, "HTTP/1.1 200 OK\r\ntransfer-ENCODING: chunked\r\n\r\n1\r\n%s\r\n", body[:1])
+				if len(body) > 1 {
+					out = fmt.Appendf(out, "%x\r\n%s\r\n", len(body)-1, body[1:])
+				}
+				out = append(out, "0\r\n\r\n"...)
+			} else {
+				out = append(out, answerTo(n, 200, "")...)
+			}
+			// Whatever is written now ends inside some answer, unless nothing
+			// else is to come.
+			for r.Buffered() == 0 && len(out) > 0 || len(out) > 200 {
+				k := 1 + rng.IntN(min(len(out), 40))
+				if _, err := c.Write(out[:k]); err != nil {
+					return
+				}
+				out = out[k:]
+			}
+		}
+	})
+	res := load(t, t.Context(), loadgen.Config{Addrs: []string{addr}, Schedule: constant(t, 5000, time.Second), Conns: 4})
+	if res.Completed != 5000 || res.Codes[2] != 5000 || res.Statuses[200] != 5000 {
+		t.Errorf("%d completed, codes %v, statuses %v; want 5000 of 200", res.Completed, res.Codes, res.Statuses)
+	}
+}
+
+func TestConnectionClosedMidPipelineFailsEachOutstandingOnce(t *testing.T) {
+	t.Parallel()
+	var s seen
+	var answers atomic.Uint64
+	addr := serve(t, func(c net.Conn) {
+		r := bufio.NewReader(c)
+		for i := 0; ; i++ {
+			n, err := readRequest(r)
+			if err != nil {
+				return
+			}
+			s.add(n)
+			if i >= 100 {
+				return // with requests read, and others still in the socket
+			}
+			if _, err := io.WriteString(c, answerTo(n, 200, "")); err != nil {
+				return
+			}
+			answers.Add(1)
+		}
+	})
+	res := load(t, t.Context(), loadgen.Config{Addrs: []string{addr}, Schedule: constant(t, 10_000, time.Second), Conns: 4})
+	if res.Failed == 0 || res.Completed == 0 || res.Dropped+res.TimedOut+res.Unfinished != 0 {
+		t.Errorf("completed %d, failed %d, others %d; want only the first two", res.Completed, res.Failed, res.Scheduled-res.Completed-res.Failed)
+	}
+	if res.Completed > answers.Load() {
+		t.Errorf("%d completed, but only %d answers were written", res.Completed, answers.Load())
+	}
+	if lost := res.Failures[wire.CauseClosed] + res.Failures[wire.CauseReset]; lost != res.Failed {
+		t.Errorf("failures %v; want closed and reset only", res.Failures)
+	}
+	s.noneTwice(t)
+}
+
+func TestAnnouncedCloseIsHonoured(t *testing.T) {
+	t.Parallel()
+	var s seen
+	addr := answering(t, &s, func(n uint64) (string, error) {
+		return answerTo(n, 200, "Connection: Close\r\n"), io.EOF
+	})
+	res := load(t, t.Context(), loadgen.Config{Addrs: []string{addr}, Schedule: constant(t, 200, time.Second), Conns: 4, Depth: 1})
+	if res.Completed != 200 {
+		t.Errorf("%d of 200 completed at depth 1", res.Completed)
+	}
+	s.noneTwice(t)
+}
+
+func TestUnansweredRequestsTimeOutOnceAndStayInTheHistogram(t *testing.T) {
+	t.Parallel()
+	for _, depth := range []int{1, 8} {
+		t.Run(fmt.Sprintf("depth %d", depth), func(t *testing.T) {
+			t.Parallel()
+			var s seen
+			addr := answering(t, &s, func(n uint64) (string, error) {
+				if n%10 == 3 {
+					return "", nil
+				}
+				return answerTo(n, 200, ""), nil
+			})
+			const timeout = 700 * time.Millisecond
+			res := load(t, t.Context(), loadgen.Config{
+				Addrs: []string{addr}, Schedule: constant(t, 300, time.Second), Conns: 30, Depth: depth, Timeout: timeout,
+			})
+			if res.TimedOut < 30 || res.Unfinished+res.Dropped+res.Failed != 0 {
+				t.Errorf("timed out %d, unfinished %d, dropped %d, failed %d; want at least 30 and nothing else",
+					res.TimedOut, res.Unfinished, res.Dropped, res.Failed)
+			}
+			if depth == 1 && res.TimedOut != 30 {
+				t.Errorf("timed out %d at depth 1, want exactly the 30 that were not answered", res.TimedOut)
+			}
+			if slow := countAbove(res, timeout); slow < int64(res.TimedOut) {
+				t.Errorf("%d latencies of at least %v, want those of all %d that timed out", slow, timeout, res.TimedOut)
+			}
+			s.noneTwice(t)
+		})
+	}
+}
+
+// countAbove counts latencies of at least d, within the histogram's precision.
+func countAbove(res *loadgen.Result, d time.Duration) (n int64) {
+	for _, bar := range res.Latency.Distribution() {
+		if bar.To >= int64(d) {
+			n += bar.Count
+		}
+	}
+	return n
+}
+
+func TestAFrozenServerIsFeltByEveryRequestThatWasDue(t *testing.T) {
+	t.Parallel()
+	const rate, span, freeze = 500, 3 * time.Second, 1200 * time.Millisecond
+	var s seen
+	thaw := make(chan struct{})
+	var frozen atomic.Bool
+	addr := answering(t, &s, func(n uint64) (string, error) {
+		if n == rate/2 && frozen.CompareAndSwap(false, true) {
+			time.AfterFunc(freeze, func() { close(thaw) })
+		}
+		if frozen.Load() {
+			<-thaw
+		}
+		return answerTo(n, 200, ""), nil
+	})
+	res := load(t, t.Context(), loadgen.Config{Addrs: []string{addr}, Schedule: constant(t, rate, span), Conns: 16})
+	if res.Completed != 1500 {
+		t.Fatalf("%d samples, want 1500", res.Completed)
+	}
+	// 40 % of the requests were due while it lasted and wait from 0 to freeze,
+	// so the 80th percentile is half of it. Only lower bounds: a busy machine
+	// makes all of them longer.
+	sum := loadgen.Summarize(res.Latency)
+	if p80 := time.Duration(res.Latency.ValueAtQuantile(80)); p80 < freeze*45/100 {
+		t.Errorf("P80 %v, want about %v: the wait is omitted", p80, freeze/2)
+	}
+	if sum.Max < freeze*98/100 {
+		t.Errorf("max %v, want about %v", sum.Max, freeze)
+	}
+}
+
+func TestLateAnswersAreNotTakenForOthers(t *testing.T) {
+	t.Parallel()
+	var s seen
+	addr := answering(t, &s, func(n uint64) (string, error) {
+		if n == 50 {
+			time.Sleep(400 * time.Millisecond) // beyond the timeout; what is behind it is answered in time or not
+		}
+		return answerTo(n, 200, ""), nil
+	})
+	res := load(t, t.Context(), loadgen.Config{
+		Addrs: []string{addr}, Schedule: constant(t, 200, time.Second), Conns: 1, Timeout: 300 * time.Millisecond,
+	})
+	if res.TimedOut == 0 || res.Completed == 0 || res.Completed+res.TimedOut != 200 {
+		t.Errorf("completed %d, timed out %d of 200", res.Completed, res.TimedOut)
+	}
+	s.noneTwice(t)
+}
+
+func TestRefusedAtTheStartSchedulesNothing(t *testing.T) {
+	t.Parallel()
+	ln, err := listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := ln.Addr().String()
+	_ = ln.Close()
+	res, err := loadgen.Run(t.Context(), loadgen.Config{
+		Addrs: []string{addr}, Schedule: constant(t, 100, time.Second), NewSource: newPosts, ConnectWait: 50 * time.Millisecond,
+	})
+	if res != nil || !errors.Is(err, loadgen.ErrNoConnection) || !strings.Contains(err.Error(), "refused") {
+		t.Errorf("result %v, error %v; want ErrNoConnection saying refused", res, err)
+	}
+}
+
+func TestRefusedThroughoutDropsEverything(t *testing.T) {
+	t.Parallel()
+	ln, err := listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := ln.Addr().String()
+	_ = ln.Close()
+	res := load(t, t.Context(), loadgen.Config{
+		Addrs: []string{addr}, Schedule: constant(t, 1000, 300*time.Millisecond), ConnectWait: -1, CatchUp: -1,
+	})
+	if res.Dropped != 300 || res.Connections.Failed[wire.CauseRefused] == 0 {
+		t.Errorf("dropped %d of 300, connections %+v", res.Dropped, res.Connections)
+	}
+}
+
+func TestServerGoneMidRunKeepsTheTotals(t *testing.T) {
+	t.Parallel()
+	ln, err := listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s seen
+	gone := make(chan struct{})
+	ended := make(chan struct{}, 2)
+	for range 2 {
+		go func() {
+			defer func() { ended <- struct{}{} }()
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			defer c.Close()
+			go func() { <-gone; _ = c.Close() }()
+			for r := bufio.NewReader(c); ; {
+				n, err := readRequest(r)
+				if err != nil {
+					return
+				}
+				s.add(n)
+				if n == 500 {
+					_ = ln.Close()
+					close(gone)
+				}
+				if _, err := io.WriteString(c, answerTo(n, 200, "")); err != nil {
+					return
+				}
+			}
+		}()
+	}
+	res := load(t, t.Context(), loadgen.Config{
+		Addrs: []string{ln.Addr().String()}, Schedule: constant(t, 1000, time.Second), Conns: 2, CatchUp: 50 * time.Millisecond,
+	})
+	<-ended
+	<-ended
+	if res.Completed == 0 || res.Dropped == 0 || res.Connections.Failed[wire.CauseRefused] == 0 {
+		t.Errorf("completed %d, dropped %d, connections %+v; want some of each", res.Completed, res.Dropped, res.Connections)
+	}
+	s.noneTwice(t)
+}
+
+func TestErrorAnswersAreCompleted(t *testing.T) {
+	t.Parallel()
+	var s seen
+	addr := answering(t, &s, func(n uint64) (string, error) { return answerTo(n, 503, "Retry-After: 1\r\n"), nil })
+	res := load(t, t.Context(), loadgen.Config{
+		Addrs: []string{addr}, Schedule: constant(t, 1000, 500*time.Millisecond), Conns: 4, Accepted: []uint8{2},
+	})
+	if res.Completed != 500 || res.Statuses[503] != 500 || res.Codes[5] != 500 || res.Accepted.TotalCount() != 0 {
+		t.Errorf("completed %d, statuses %v, codes %v, accepted %d", res.Completed, res.Statuses, res.Codes, res.Accepted.TotalCount())
+	}
+}
+
+func TestNonsenseFailsAsMalformed(t *testing.T) {
+	t.Parallel()
+	var s seen
+	addr := answering(t, &s, func(n uint64) (string, error) { return "220 smtp ready\r\n", nil })
+	res := load(t, t.Context(), loadgen.Config{Addrs: []string{addr}, Schedule: constant(t, 100, 200*time.Millisecond), Conns: 2})
+	if res.Failures[wire.CauseMalformed] == 0 || res.Completed != 0 {
+		t.Errorf("completed %d, failures %v; want malformed", res.Completed, res.Failures)
+	}
+	s.noneTwice(t)
+}
+
+func TestAServerThatNeverAnswersLeavesUnfinished(t *testing.T) {
+	t.Parallel()
+	var s seen
+	addr := answering(t, &s, func(uint64) (string, error) { return "", nil })
+	res := load(t, t.Context(), loadgen.Config{
+		Addrs: []string{addr}, Schedule: constant(t, 200, 200*time.Millisecond), Conns: 2, Grace: 50 * time.Millisecond,
+	})
+	if res.Unfinished != 40 {
+		t.Errorf("unfinished %d, want all 40", res.Unfinished)
+	}
+}
+
+// bulky makes requests that fill socket buffers.
+type bulky struct{ posts }
+
+func (b bulky) Append(dst []byte, n uint64) ([]byte, uint64, uint32) {
+	dst = fmt.Appendf(dst, "POST / HTTP/1.1\r\nHost: x\r\nX-N: %d\r\nContent-Length: %d\r\n\r\n", n, 1<<20)
+	return append(dst, make([]byte, 1<<20)...), n * 7, uint32(n)
+}
+
+func TestRequestsThatFindNoRoomInFullSocketsAreDropped(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	addr := serve(t, func(net.Conn) { <-release }) // reads nothing
+	t.Cleanup(func() { close(release) })
+	res := load(t, t.Context(), loadgen.Config{
+		Addrs: []string{addr}, Schedule: constant(t, 500, 200*time.Millisecond), Conns: 2, NewSource: func() loadgen.Source { return bulky{} },
+		CatchUp: 50 * time.Millisecond, Grace: 50 * time.Millisecond,
+	})
+	if res.Dropped == 0 || res.Unfinished == 0 || res.Dropped+res.Unfinished != 100 {
+		t.Errorf("dropped %d, unfinished %d of 100; want some of each and nothing else", res.Dropped, res.Unfinished)
+	}
+}
+
+func TestOverloadWaitsIsReportedAndIsDroppedAtItsLimit(t *testing.T) {
+	t.Parallel()
+	var s seen
+	addr := answering(t, &s, func(n uint64) (string, error) {
+		time.Sleep(100 * time.Millisecond) // the service time
+		return answerTo(n, 200, ""), nil
+	})
+	res := load(t, t.Context(), loadgen.Config{
+		Addrs: []string{addr}, Schedule: constant(t, 50, time.Second), Conns: 1, Depth: 1, CatchUp: 100 * time.Millisecond,
+	})
+	if res.Completed == 0 || res.Completed > 13 || res.Dropped != 50-res.Completed {
+		t.Errorf("completed %d, dropped %d of 50; want 10 a second served and the rest dropped", res.Completed, res.Dropped)
+	}
+	if res.BacklogMax < 30 {
+		t.Errorf("backlog %d, want about 40", res.BacklogMax)
+	}
+	if lag := loadgen.Summarize(res.SendLag); lag.Max < 500*time.Millisecond {
+		t.Errorf("send lag %v, want the wait for the connection in it", lag.Max)
+	}
+}
+
+func TestInterruptedRunsAccountForEverything(t *testing.T) {
+	t.Parallel()
+	var s seen
+	ctx, cancel := context.WithCancelCause(t.Context())
+	stop := errors.New("enough")
+	addr := answering(t, &s, func(n uint64) (string, error) {
+		if n == 300 {
+			cancel(stop)
+		}
+		return answerTo(n, 200, ""), nil
+	})
+	res := load(t, ctx, loadgen.Config{Addrs: []string{addr}, Schedule: constant(t, 1000, time.Hour), Conns: 4})
+	if !errors.Is(res.Interrupted, stop) {
+		t.Errorf("interrupted: %v, want the cause of the context", res.Interrupted)
+	}
+	if res.Completed < 300 || res.Unrecorded == 0 || res.Completed+res.Dropped != res.Scheduled {
+		t.Errorf("completed %d, dropped %d (%d unrecorded) of %d", res.Completed, res.Dropped, res.Unrecorded, res.Scheduled)
+	}
+}
+
+func TestHistoryIsNeverOverwritten(t *testing.T) {
+	t.Parallel()
+	var s seen
+	addr := answering(t, &s, func(n uint64) (string, error) { return answerTo(n, 200, ""), nil })
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, history.Name(0)), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := loadgen.Run(t.Context(), loadgen.Config{
+		Addrs: []string{addr}, Schedule: constant(t, 100, time.Second), NewSource: newPosts, HistoryDir: dir,
+	})
+	if !errors.Is(err, os.ErrExist) || len(s.times) != 0 {
+		t.Errorf("error %v, %d requests sent", err, len(s.times))
+	}
+}
+
+// stalling is a clock whose sleeper oversleeps once.
+type stalling struct {
+	left  atomic.Int32
+	stall time.Duration
+}
+
+func (*stalling) Now() time.Time { return time.Now() }
+func (c *stalling) Sleep(d time.Duration) {
+	if c.left.Add(-1) == 0 {
+		d += c.stall
+	}
+	time.Sleep(d)
+}
+
+func TestAStalledGeneratorCatchesUpAndSaysSo(t *testing.T) {
+	t.Parallel()
+	var s seen
+	addr := answering(t, &s, func(n uint64) (string, error) { return answerTo(n, 200, ""), nil })
+	clock := &stalling{stall: 300 * time.Millisecond}
+	clock.left.Store(150)
+	res := load(t, t.Context(), loadgen.Config{Addrs: []string{addr}, Schedule: constant(t, 2000, time.Second), Conns: 4, Clock: clock})
+	if res.Completed != 2000 {
+		t.Errorf("completed %d of 2000", res.Completed)
+	}
+	if lag := loadgen.Summarize(res.SendLag); lag.Max < 295*time.Millisecond || res.BacklogMax < 590 {
+		t.Errorf("send lag %v, backlog %d; want the stall in both", lag.Max, res.BacklogMax)
+	}
+	s.noneTwice(t)
+}
