@@ -106,8 +106,8 @@ func shareAligned(part, whole int64) string {
 	if !ok || digits[0] == '<' {
 		return s
 	}
-	intPart, frac, _ := strings.Cut(digits, ".")
-	return intPart + "." + (frac + "000")[:3] + " %"
+	integer, frac, _ := strings.Cut(digits, ".")
+	return integer + "." + (frac + "000")[:3] + " %"
 }
 
 // bytesSize writes a number of bytes in binary units.

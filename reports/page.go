@@ -230,7 +230,7 @@ func funnelRows(stages []rundir.FunnelStage) []funnelRow {
 	}
 	var rows []funnelRow
 	for _, s := range stages {
-		row := funnelRow{FunnelStage: s, Passed: share(s.Out, s.In), Away: s.In - s.Out}
+		row := funnelRow{FunnelStage: s, Passed: shareAligned(s.Out, s.In), Away: s.In - s.Out}
 		if widest > 1 && s.Out > 0 {
 			row.Width = 100 * math.Log1p(float64(s.Out)) / math.Log1p(float64(widest))
 		}
