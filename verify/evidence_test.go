@@ -1,0 +1,267 @@
+package verify
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hotsku/hotsku/system/seckill"
+	"github.com/hotsku/hotsku/verify/rundir"
+)
+
+// needers lists the invariants that cannot be checked without a file.
+func needers(s source) []string {
+	var ids []string
+	for _, c := range checks() {
+		if slices.Contains(c.needs, s) {
+			ids = append(ids, c.id)
+		}
+	}
+	return ids
+}
+
+func statusOf(run *rundir.Run, id string) rundir.Invariant {
+	for _, inv := range run.Invariants {
+		if inv.ID == id {
+			return inv
+		}
+	}
+	return rundir.Invariant{}
+}
+
+// sources are all files of a run directory that a verdict leans on.
+func sources() []source {
+	return []source{fromPlan, fromTimeline, fromSnapshot, fromKeys, fromLog, fromMessages, fromOffsets, fromTokens, fromOrders,
+		fromItems, fromReservations, fromLedger, fromInbox, fromOutbox, fromDeadLetters, "history/0000.hist"}
+}
+
+// Evidence that is missing, empty or cut never passes: what depends on it is
+// not checked, the file is named, and the exit code is 2.
+func TestSpoiltEvidenceIsNamedAndNeverPasses(t *testing.T) {
+	healthy := rundir.Dir(t.TempDir())
+	healthyWorld().write(t, healthy)
+	for _, s := range sources() {
+		for how, spoil := range map[string]func(path string, body []byte) error{
+			"missing": func(path string, _ []byte) error { return os.Remove(path) },
+			"empty":   func(path string, _ []byte) error { return os.Truncate(path, 0) },
+			"cut in the middle": func(path string, body []byte) error {
+				return os.Truncate(path, int64(len(body)/2))
+			},
+			"cut near its end": func(path string, body []byte) error { return os.Truncate(path, int64(len(body)-3)) },
+			"spoilt": func(path string, body []byte) error {
+				return os.WriteFile(path, append([]byte("\x00\x01"), body...), 0o644)
+			},
+			"longer": func(path string, body []byte) error {
+				return os.WriteFile(path, append(bytes.Clone(body), "{}\n"...), 0o644)
+			},
+		} {
+			if s == "history/0000.hist" && how == "missing" {
+				continue // another file of the history is there: its records contradict the plan, see below
+			}
+			t.Run(string(s)+" "+how, func(t *testing.T) {
+				t.Parallel()
+				dir := rundir.Dir(t.TempDir())
+				if err := os.CopyFS(string(dir), os.DirFS(string(healthy))); err != nil {
+					t.Fatal(err)
+				}
+				path := filepath.Join(string(dir), string(s))
+				body, err := os.ReadFile(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := spoil(path, body); err != nil {
+					t.Fatal(err)
+				}
+				run := judgeDir(t, dir)
+				if run.Verdict != rundir.VerdictInconclusive || run.ExitCode != ExitInconclusive {
+					t.Errorf("%s, exit %d: %q", run.Verdict, run.ExitCode, run.Reasons)
+				}
+				if !slices.ContainsFunc(run.Reasons, func(r string) bool { return strings.HasPrefix(r, string(s)+": ") }) {
+					t.Errorf("no reason names %s: %q", s, run.Reasons)
+				}
+				key := s
+				if strings.HasPrefix(string(s), "history/") {
+					key = fromHistory
+				}
+				for _, id := range needers(key) {
+					if inv := statusOf(run, id); inv.Status != rundir.StatusNotChecked || inv.Checked != 0 || !strings.Contains(inv.Witness[0], string(s)) {
+						t.Errorf("%+v", inv)
+					}
+				}
+				for _, inv := range run.Invariants {
+					if s != fromPlan && !slices.Contains(needers(key), inv.ID) && inv.Status != rundir.StatusHeld {
+						t.Errorf("%s does not need %s and is %s: %q", inv.ID, s, inv.Status, inv.Witness)
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestMissingHistoryIsNamed(t *testing.T) {
+	for name, spoil := range map[string]func(dir rundir.Dir) error{
+		"no folder": func(d rundir.Dir) error { return os.RemoveAll(d.History()) },
+		"no files": func(d rundir.Dir) error {
+			return os.RemoveAll(filepath.Join(d.History(), "0000.hist"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := rundir.Dir(t.TempDir())
+			w := healthyWorld()
+			w.write(t, dir)
+			if err := os.Remove(filepath.Join(dir.History(), "0001.hist")); err != nil {
+				t.Fatal(err)
+			}
+			if err := spoil(dir); err != nil {
+				t.Fatal(err)
+			}
+			run := judgeDir(t, dir)
+			if run.ExitCode != ExitInconclusive || !strings.HasPrefix(run.Reasons[0], "history: is ") {
+				t.Errorf("exit %d: %q", run.ExitCode, run.Reasons)
+			}
+		})
+	}
+}
+
+// A row removed from a file whose trailer still counts it meets its
+// invariant; one whose absence breaks no promise still never passes.
+func TestAlteredFilesAreJudgedAndNeverPass(t *testing.T) {
+	for _, c := range []struct {
+		file     source
+		violated string // "" if the removed row proves nothing by itself
+	}{
+		{fromOrders, "I1"}, {fromTokens, "I1"}, {fromLedger, "I15"}, {fromInbox, "I7"}, {fromReservations, "I4"},
+		{fromOutbox, "I9"}, {fromLog, "I10"}, {fromItems, ""}, {fromTimeline, ""},
+	} {
+		t.Run(string(c.file), func(t *testing.T) {
+			dir := rundir.Dir(t.TempDir())
+			healthyWorld().write(t, dir)
+			path := filepath.Join(string(dir), string(c.file))
+			body, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, rest, _ := strings.Cut(string(body), "\n")
+			if err := os.WriteFile(path, []byte(rest), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			run := judgeDir(t, dir)
+			wantExit := ExitInconclusive
+			if c.violated != "" {
+				wantExit = ExitFail
+				if inv := statusOf(run, c.violated); inv.Status != rundir.StatusViolated {
+					t.Errorf("%+v", inv)
+				}
+			}
+			if run.ExitCode != wantExit {
+				t.Errorf("exit %d: %q", run.ExitCode, run.Reasons)
+			}
+			if !strings.Contains(strings.Join(run.Reasons, "\n"), string(c.file)+": holds ") {
+				t.Errorf("no reason says that %s was altered: %q", c.file, run.Reasons)
+			}
+		})
+	}
+}
+
+func TestAHistoryOfAnotherPlanNeverPasses(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(*world)
+		want  string
+	}{
+		"a record removed": {func(w *world) { w.records = w.records[:len(w.records)-1] },
+			"history: 1199 requests are recorded and 0 were dropped unrecorded, the plan schedules 1200: -1"},
+		"a record twice": {func(w *world) { w.records = append(w.records, w.records[0]) }, "is recorded twice"},
+		"a request beyond the plan": {func(w *world) { w.records[0].N = 5000 },
+			"history: request 5000 is recorded, the plan schedules 1200"},
+		"another user": {func(w *world) { w.lateFresh().Subject = 77 }, "is recorded as user 77 with request id"},
+		"another seed": {func(w *world) { w.plan.Workload.Seed++ }, "records in all are not the plan's"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := healthyWorld()
+			c.spoil(w)
+			run := w.judged(t)
+			if run.ExitCode == ExitPass || !strings.Contains(strings.Join(run.Reasons, "\n"), c.want) {
+				t.Errorf("exit %d: %q, want %q", run.ExitCode, run.Reasons, c.want)
+			}
+		})
+	}
+}
+
+func TestEmptyHistoryChecksNothing(t *testing.T) {
+	w := healthyWorld()
+	w.records, w.unrecorded = nil, uint64(w.plan.Load.Scheduled)
+	run := w.judged(t)
+	if inv := statusOf(run, "I4"); run.ExitCode == ExitPass || inv.Status != rundir.StatusNotChecked {
+		t.Errorf("exit %d, %+v", run.ExitCode, inv)
+	}
+}
+
+func TestStoresOfOtherActivitiesAreNotJudged(t *testing.T) {
+	w := healthyWorld()
+	o := w.orders[0]
+	o.ActivityID, o.OrderID = 99, "ord_other"
+	w.orders = append(w.orders, o)
+	w.keys = append(w.keys, rundir.RedisKey{Key: seckill.KeysOf(99, skuID).Stock(), Type: "string", String: "-5"})
+	if run := w.judged(t); run.ExitCode != ExitPass {
+		t.Errorf("%q", run.Reasons)
+	}
+}
+
+func TestAHistoryOfSeveralActivitiesIsNotGuessedAt(t *testing.T) {
+	w := healthyWorld()
+	second := w.plan.Activities[0]
+	second.SKUID++
+	w.plan.Activities = append(w.plan.Activities, second)
+	run := w.judged(t)
+	if inv := statusOf(run, "I5"); inv.Status != rundir.StatusNotChecked || !strings.Contains(inv.Witness[0], "several activities") {
+		t.Errorf("%+v", inv)
+	}
+}
+
+func TestVerifyNeedsAFolder(t *testing.T) {
+	if _, err := Verify(context.Background(), "testdata/no-such-run"); err == nil {
+		t.Error("judged a folder that does not exist")
+	}
+	if _, err := Verify(context.Background(), "verify.go"); err == nil {
+		t.Error("judged a file")
+	}
+	dir := rundir.Dir(t.TempDir())
+	healthyWorld().write(t, dir)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := Verify(ctx, dir); err == nil {
+		t.Error("judged although the context had ended")
+	}
+	if run := judgeDir(t, rundir.Dir(t.TempDir())); run.ExitCode != ExitInconclusive || run.Reasons[0] != "plan.json: is missing" {
+		t.Errorf("an empty folder: exit %d, %q", run.ExitCode, run.Reasons)
+	}
+}
+
+// The verdict is the folder's, wherever it lies.
+func TestAVerdictIsTheSameElsewhere(t *testing.T) {
+	a, b := rundir.Dir(t.TempDir()), rundir.Dir(t.TempDir())
+	w := healthyWorld()
+	lies()[0].tell(w)
+	w.write(t, a)
+	if err := os.CopyFS(filepath.Join(string(b), "copy"), os.DirFS(string(a))); err != nil {
+		t.Fatal(err)
+	}
+	b = rundir.Dir(filepath.Join(string(b), "copy"))
+	for _, d := range []rundir.Dir{a, b} {
+		if err := rundir.WriteJSON(d.Run(), judgeDir(t, d)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	x, err1 := os.ReadFile(a.Run())
+	y, err2 := os.ReadFile(b.Run())
+	if err1 != nil || err2 != nil || !bytes.Equal(x, y) {
+		t.Errorf("two verdicts on one folder: %v %v", err1, err2)
+	}
+	if _, err := a.ReadRun(); err != nil {
+		t.Error(err)
+	}
+}
