@@ -51,7 +51,7 @@ func New(cfg Config, w Wiring, log *slog.Logger, seed [32]byte, ready func(secki
 func (a *App) Run(ctx context.Context, role Role) error {
 	run := map[Role]func(context.Context, *process) error{
 		RoleAccess: a.runAccess, RoleConsumer: a.runConsumer, RoleScanner: a.runScanner,
-		RoleOutbox: a.runOutbox,
+		RoleOutbox: a.runOutbox, RoleOrders: a.runOrders,
 	}[role]
 	if run == nil {
 		return fmt.Errorf("%w: role %q is not known", ErrConfig, role)

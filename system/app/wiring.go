@@ -20,6 +20,7 @@ type Store interface {
 	ReadLog(ctx context.Context, activityID, skuID int64, after string) ([]reservation.Change, bool, error)
 	LookupRequest(ctx context.Context, activityID, skuID int64, requestID string) (reservation.Reservation, bool, error)
 	LookupReservation(ctx context.Context, activityID, skuID int64, reservationID string) (reservation.Reservation, bool, error)
+	Stock(ctx context.Context, activityID, skuID int64) (int64, error)
 }
 
 // Producer is all that the roles ask of the broker's sending side.
