@@ -9,8 +9,11 @@ import (
 	"regexp"
 )
 
-// requestGetBrokerClusterInfo is RequestCode.GET_BROKER_CLUSTER_INFO of RocketMQ's remoting protocol.
-const requestGetBrokerClusterInfo = 106
+// Codes of org.apache.rocketmq.remoting.protocol.RequestCode.
+const (
+	requestUpdateBrokerConfig   = 25
+	requestGetBrokerClusterInfo = 106
+)
 
 // maxFrameBytes bounds what is read of an answer; RocketMQ's own limit is 16 MiB.
 const maxFrameBytes = 1 << 20

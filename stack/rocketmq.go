@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -35,7 +36,8 @@ func newNameServer(l layout, record recordFunc) *native {
 	addr := loopback(l.ports.NameServer)
 	return l.java(NameServerName, addr, record, javaServer{
 		main: "org.apache.rocketmq.namesrv.NamesrvStartup", template: "rocketmq/namesrv.conf.tmpl",
-		memory: []string{"-Xms128m", "-Xmx128m"},
+		// It has nothing hot: the optimizing compiler would only delay the start of all.
+		jvm: []string{"-Xms128m", "-Xmx128m", "-XX:TieredStopAtLevel=1"},
 		answers: func(ctx context.Context, _ *proc.Process) error {
 			_, err := registeredBrokers(ctx, addr)
 			return err
@@ -47,7 +49,7 @@ func newBroker(l layout, record recordFunc) *native {
 	addr := l.brokerAddr()
 	return l.java(BrokerName, addr, record, javaServer{
 		main: "org.apache.rocketmq.broker.BrokerStartup", template: "rocketmq/broker.conf.tmpl",
-		memory: []string{"-Xms512m", "-Xmx512m", "-XX:MaxDirectMemorySize=512m"},
+		jvm: []string{"-Xms512m", "-Xmx512m", "-XX:MaxDirectMemorySize=512m"},
 		answers: func(ctx context.Context, p *proc.Process) error {
 			return brokerReady(ctx, p, addr, loopback(l.ports.NameServer), loopback(l.ports.Broker))
 		},
@@ -78,10 +80,13 @@ func brokerReady(ctx context.Context, p *proc.Process, addr, nameServer, registe
 	if err != nil {
 		return fmt.Errorf("ask name server %s: %w", nameServer, err)
 	}
-	for _, b := range brokers {
-		if b == registered {
-			return nil
-		}
+	if slices.Contains(brokers, registered) {
+		return nil
+	}
+	// The registration at the broker's start fails when its client has not found the name server yet, and
+	// the next follows 10 s later. Setting the permission that it has anyway makes it register now.
+	if _, _, err := callRemoting(ctx, addr, requestUpdateBrokerConfig, nil, []byte("brokerPermission=6\n")); err != nil {
+		return fmt.Errorf("make the broker register: %w", err)
 	}
 	return fmt.Errorf("name server %s knows the brokers %q, not %s", nameServer, brokers, registered)
 }
@@ -91,14 +96,14 @@ const javaStopGrace = 45 * time.Second
 
 type javaServer struct {
 	main, template string
-	memory         []string
+	jvm            []string
 	answers        func(context.Context, *proc.Process) error
 }
 
 func (l layout) java(name, addr string, record recordFunc, s javaServer) *native {
 	dir := l.folder(name)
 	conf, logback := filepath.Join(dir, name+".conf"), filepath.Join(dir, "logback.xml")
-	args := append(s.memory[:len(s.memory):len(s.memory)],
+	args := append(slices.Clone(s.jvm),
 		"-XX:+UseSerialGC",
 		// Encryption would cost each start a generated RSA key.
 		"-Dtls.server.mode=disabled",

@@ -206,23 +206,21 @@ func (l layout) addresses() Addresses {
 	}
 }
 
-// start starts the servers that do not run, side by side; the broker after the name server, because it
-// registers once at its start and then only every ten seconds.
+// start starts the servers that do not run, side by side. The broker is ready only when the name server
+// knows it, so the order among them does not matter.
 func (s *Stack) start(ctx context.Context, progress func(string, time.Duration)) error {
 	begin := time.Now()
 	g, ctx := errgroup.WithContext(ctx)
-	for _, chain := range [][]Server{{s.NameServer, s.Broker}, {s.Postgres}, {s.Redis}} {
+	for _, server := range s.Servers() {
+		if server.PID() != 0 {
+			continue
+		}
 		g.Go(func() error {
-			for _, server := range chain {
-				if server.PID() != 0 {
-					continue
-				}
-				if err := server.Start(ctx); err != nil {
-					return err
-				}
-				if progress != nil {
-					progress(server.Name(), time.Since(begin))
-				}
+			if err := server.Start(ctx); err != nil {
+				return err
+			}
+			if progress != nil {
+				progress(server.Name(), time.Since(begin))
 			}
 			return nil
 		})

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -33,6 +34,9 @@ Servers of it that have ended are started again with their data.`,
 			if err := o.Validate(); err != nil {
 				return usageError{err}
 			}
+			if asEnv && asJSON {
+				return usageError{errors.New("--env and --json exclude each other")}
+			}
 			s, ran, err := stack.UpKept(cmd.Context(), o)
 			if err != nil {
 				return err
@@ -48,7 +52,6 @@ Servers of it that have ended are started again with their data.`,
 	cmd.Flags().IntVar(&portBase, "port-base", 0, "first of eight ports in a row (0: chosen)")
 	cmd.Flags().BoolVar(&asEnv, "env", false, "print shell exports, by which tests find the servers")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the addresses as JSON")
-	cmd.MarkFlagsMutuallyExclusive("env", "json")
 	return cmd
 }
 
