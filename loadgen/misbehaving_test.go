@@ -361,8 +361,8 @@ func TestOverloadWaitsIsReportedAndIsDroppedAtItsLimit(t *testing.T) {
 	if res.BacklogMax < 30 {
 		t.Errorf("backlog %d, want about 40", res.BacklogMax)
 	}
-	if lag := loadgen.Summarize(res.SendLag); lag.Max < 500*time.Millisecond {
-		t.Errorf("send lag %v, want the wait for the connection in it", lag.Max)
+	if lag := loadgen.Summarize(res.SendLag); lag.Max < 500*time.Millisecond || res.ConnsFull < 800*time.Millisecond {
+		t.Errorf("send lag %v, connections full %v; want the wait for the connection in both", lag.Max, res.ConnsFull)
 	}
 }
 
@@ -426,8 +426,11 @@ func TestAStalledGeneratorCatchesUpAndSaysSo(t *testing.T) {
 	if res.Completed != 2000 {
 		t.Errorf("completed %d of 2000", res.Completed)
 	}
-	if lag := loadgen.Summarize(res.SendLag); lag.Max < 295*time.Millisecond || res.BacklogMax < 590 {
+	if lag := loadgen.Summarize(res.SendLag); lag.Max < 295*time.Millisecond || res.BacklogMax < 500 {
 		t.Errorf("send lag %v, backlog %d; want the stall in both", lag.Max, res.BacklogMax)
+	}
+	if res.ConnsFull > 0 {
+		t.Errorf("connections full for %v; the stall was the generator's own", res.ConnsFull)
 	}
 	s.noneTwice(t)
 }

@@ -52,8 +52,11 @@ type Result struct {
 
 	Connections wire.Stats
 
-	InFlightMax   uint64 // seen at the sender's wake-ups
-	BacklogMax    uint64 // due and not yet offered to a connection when the sender woke
+	InFlightMax uint64 // seen at the sender's wake-ups
+	BacklogMax  uint64 // due and not yet offered to a connection when the sender woke
+	// ConnsFull is how long requests that were due waited because no connection
+	// had room or was up. Send lag without it is the generator's own fault.
+	ConnsFull     time.Duration
 	HistoryStalls uint64 // times an answer waited for the history's writer
 
 	// CPU is the time this process spent, in user and system mode, from
@@ -109,6 +112,7 @@ func (r *run) result() *Result {
 		PointWidth:  r.width,
 		InFlightMax: s.inFlightMax,
 		BacklogMax:  s.backlogMax,
+		ConnsFull:   s.full,
 	}
 	slots := make([]slot, len(r.recorders[0].slots))
 	for _, rec := range r.recorders {

@@ -186,7 +186,7 @@ func (r *run) newSender() *sender {
 		schedule: r.cfg.Schedule, source: r.cfg.NewSource(), conns: r.conns,
 		tick: r.cfg.Tick, now: r.now, sleep: r.cfg.Clock.Sleep,
 		start: r.start.Load(), deadline: deadline, resolved: r.resolved.Load,
-		lag: newHistogram(), progress: &r.progress,
+		lag: newHistogram(), progress: &r.progress, fullSince: -1,
 	}
 }
 

@@ -44,6 +44,8 @@ type sender struct {
 	lastSent    int64 // of the last request written, from the start
 	backlogMax  uint64
 	inFlightMax uint64
+	full        time.Duration // how long something waited for room
+	fullSince   time.Duration // when that began, or -1
 	progress    *progress
 }
 
@@ -63,7 +65,7 @@ func (s *sender) run(ctx context.Context) (interrupted bool) {
 		due := s.schedule.Due(elapsed)
 		s.backlogMax = max(s.backlogMax, s.waiting(due))
 		idle := s.release(due)
-		s.watch(due)
+		s.watch(elapsed, due)
 		if idle && s.next == s.schedule.Total() && len(s.returned) == 0 {
 			return false
 		}
@@ -116,7 +118,15 @@ func (s *sender) rest(woke time.Duration, due uint64, idle bool) {
 }
 
 // watch keeps the figures of a wake-up.
-func (s *sender) watch(due uint64) {
+func (s *sender) watch(elapsed time.Duration, due uint64) {
+	// Whatever was due and is still here found no connection with room.
+	if s.fullSince >= 0 {
+		s.full += elapsed - s.fullSince
+	}
+	s.fullSince = -1
+	if s.waiting(due) > 0 {
+		s.fullSince = elapsed
+	}
 	// resolved is read first: it never exceeds what was sent before.
 	resolved := s.resolved()
 	if s.sent > resolved {

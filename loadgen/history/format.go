@@ -11,6 +11,10 @@ import (
 //	         start of the run (Unix ns) i64, reserved [8]
 //	block*   marker u32, records u32, compressed length u32, zstd frame
 //	trailer  marker u32, reserved u32, records u64, blocks u64, unrecorded u64
+//
+// A frame holds its records by byte position: the first byte of each record,
+// then the second of each, and so on. Against whole records one after another
+// that halves the file and takes a third of the time to compress.
 const (
 	// Version is the format's version, written to and required of every file.
 	Version = 1
@@ -70,4 +74,26 @@ type Trailer struct {
 	// Unrecorded counts requests that were scheduled after the run had been
 	// cancelled: dropped, and without a record.
 	Unrecorded uint64
+}
+
+// toPlanes rearranges whole records by byte position; dst is as long as src.
+func toPlanes(dst, src []byte) {
+	count := len(src) / RecordBytes
+	for pos := range RecordBytes {
+		plane := dst[pos*count : (pos+1)*count]
+		for i := range plane {
+			plane[i] = src[i*RecordBytes+pos]
+		}
+	}
+}
+
+// fromPlanes is the inverse of toPlanes.
+func fromPlanes(dst, src []byte) {
+	count := len(src) / RecordBytes
+	for pos := range RecordBytes {
+		plane := src[pos*count : (pos+1)*count]
+		for i, b := range plane {
+			dst[i*RecordBytes+pos] = b
+		}
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -92,7 +93,7 @@ func TestLongHistoriesSpanBlocks(t *testing.T) {
 		want[i] = history.Record{N: uint64(i), Sent: history.Never}
 	}
 	got, trailer, err := read(write(t, want, 0))
-	if err != io.EOF || !cmp.Equal(got, want) {
+	if err != io.EOF || !slices.Equal(got, want) {
 		t.Fatalf("%d records read, error %v", len(got), err)
 	}
 	if trailer.Blocks != 3 {

@@ -23,7 +23,8 @@ type Reader struct {
 	seen    Trailer // what was read so far
 	offset  int64   // of the next unread byte
 	packed  []byte  // reused for compressed blocks
-	records []byte  // the decoded block
+	planes  []byte  // the decompressed block
+	records []byte  // its records
 	rest    []byte  // its records not yet returned
 	err     error   // sticky: io.EOF or a *FileError
 }
@@ -167,15 +168,20 @@ func (r *Reader) readBlock(start int64) error {
 	if err := r.fill(r.packed, "a block"); err != nil {
 		return err
 	}
-	records, err := r.dec.DecodeAll(r.packed, r.records[:0])
+	planes, err := r.dec.DecodeAll(r.packed, r.planes[:0])
 	if err != nil {
 		return r.fail(start, ErrCorrupt, "block does not decompress: %v", err)
 	}
-	r.records = records
-	if len(records) != int(count)*RecordBytes {
-		return r.fail(start, ErrCorrupt, "block holds %d bytes, its %d records need %d", len(records), count, int(count)*RecordBytes)
+	r.planes = planes
+	if len(planes) != int(count)*RecordBytes {
+		return r.fail(start, ErrCorrupt, "block holds %d bytes, its %d records need %d", len(planes), count, int(count)*RecordBytes)
 	}
-	r.rest = records
+	if cap(r.records) < len(planes) {
+		r.records = make([]byte, BlockRecordsMax*RecordBytes)
+	}
+	r.records = r.records[:len(planes)]
+	fromPlanes(r.records, planes)
+	r.rest = r.records
 	r.seen.Records += uint64(count)
 	r.seen.Blocks++
 	return nil

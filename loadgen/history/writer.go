@@ -19,6 +19,7 @@ type Writer struct {
 	closer  io.Closer
 	enc     *zstd.Encoder
 	pending []byte // encoded records of the block being filled
+	planes  []byte // reused for rearranged blocks
 	out     []byte // reused for compressed blocks
 	trailer Trailer
 	err     error // first failure; every later call returns it
@@ -130,7 +131,12 @@ func (w *Writer) block(records []byte) error {
 	}
 	var head [blockBytes]byte
 	w.out = append(w.out[:0], head[:]...)
-	w.out = w.enc.EncodeAll(records, w.out)
+	if cap(w.planes) < len(records) {
+		w.planes = make([]byte, BlockRecordsMax*RecordBytes)
+	}
+	w.planes = w.planes[:len(records)]
+	toPlanes(w.planes, records)
+	w.out = w.enc.EncodeAll(w.planes, w.out)
 	binary.LittleEndian.PutUint32(w.out[0:], blockMarker)
 	binary.LittleEndian.PutUint32(w.out[4:], uint32(count))
 	binary.LittleEndian.PutUint32(w.out[8:], uint32(len(w.out)-blockBytes))
