@@ -138,6 +138,8 @@ CREATE TABLE consumer_inbox (
     PRIMARY KEY (consumer_group, message_id)
 );
 
+-- Half of each page is left for the lease's update, which then touches no
+-- index: it halves the WAL of publishing.
 CREATE TABLE event_outbox (
     event_id     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     event_type   text NOT NULL CHECK (event_type IN ('ORDER_CREATED', 'RESERVATION_COMPENSATE')),
@@ -148,7 +150,7 @@ CREATE TABLE event_outbox (
     leased_until timestamptz,
     published_at timestamptz,
     CONSTRAINT uq_outbox_event UNIQUE (aggregate_id, event_type)
-);
+) WITH (fillfactor = 50);
 CREATE INDEX event_outbox_unpublished ON event_outbox (event_id) WHERE published_at IS NULL;
 
 -- Messages nobody can turn into a decision by trying again, with all that is

@@ -5,6 +5,9 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"net"
+	"strconv"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -23,7 +26,21 @@ func Open(ctx context.Context, c Config) (*pgxpool.Pool, error) {
 	defer cancel()
 	if err := pool.Ping(pingCtx); err != nil {
 		pool.Close()
-		return nil, fmt.Errorf("postgres: no answer from %s:%d: %w", pc.ConnConfig.Host, pc.ConnConfig.Port, err)
+		return nil, &OpenError{Addr: net.JoinHostPort(pc.ConnConfig.Host, strconv.Itoa(int(pc.ConnConfig.Port))), Err: err}
 	}
 	return pool, nil
 }
+
+// OpenError says that a server did not answer as it should.
+type OpenError struct {
+	Addr string // host:port
+	Err  error
+}
+
+// Error is one line: of the attempts the driver lists, a line each, the last.
+func (e *OpenError) Error() string {
+	text := strings.TrimSpace(e.Err.Error())
+	return "postgres: no connection to " + e.Addr + ": " + strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
+}
+
+func (e *OpenError) Unwrap() error { return e.Err }
