@@ -9,7 +9,8 @@ import (
 	"syscall"
 )
 
-// Ports are the TCP ports of one stack, a block of eight in a row of which seven are used.
+// Ports are the TCP ports of one stack, a block of eight in a row of which seven are used. Everything
+// listens on a loopback address, save the broker's replication (BrokerHA), which cannot be told to.
 type Ports struct {
 	Redis      int `json:"redis"`
 	Postgres   int `json:"postgres"`

@@ -1,22 +1,15 @@
 package stack
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"time"
 
-	"github.com/hotsku/hotsku/stack/proc"
 	"golang.org/x/sys/unix"
 )
-
-// endTimeout bounds the wait for killed processes, which may be in the middle of an fsync.
-const endTimeout = 30 * time.Second
 
 // CleanLeftovers ends and removes the stacks in base whose owner died without doing so, and returns
 // their names. Only processes whose pid and start time are in the stack's lock are touched.
@@ -53,8 +46,8 @@ func cleanLeftovers(base string) (removed []string, err error) {
 // given time to save it.
 func demolish(dir string, l lock) error {
 	var errs []error
-	for name, id := range l.Children {
-		errs = append(errs, end(name, id))
+	for _, id := range l.Children {
+		errs = append(errs, id.Kill())
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("stack: end the processes of %s: %w", l.Name, err)
@@ -66,26 +59,6 @@ func demolish(dir string, l lock) error {
 		return fmt.Errorf("stack: remove %s: %w", dir, err)
 	}
 	return nil
-}
-
-func end(name string, id proc.Identity) error {
-	p, err := proc.Attach(name, id, "")
-	if errors.Is(err, proc.ErrGone) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer p.Release()
-	if err := id.Kill(); err != nil {
-		return err
-	}
-	select {
-	case <-p.Done():
-		return nil
-	case <-time.After(endTimeout):
-		return fmt.Errorf("%s (pid %d) does not end %v after SIGKILL", name, id.PID, endTimeout)
-	}
 }
 
 // removeLockLast keeps a folder that could not be removed whole recognisable as a leftover.
@@ -108,32 +81,28 @@ func removeLockLast(dir string) error {
 	return os.RemoveAll(dir)
 }
 
-// freeSharedMemory removes the small System V segment that a killed PostgreSQL leaves. Line 7 of
-// postmaster.pid is its key and id; one that a process still uses is left alone.
+// freeSharedMemory removes the small System V segment that a killed PostgreSQL leaves: the one with the
+// key and id that line 7 of postmaster.pid names, if the process of line 1 created it.
 func freeSharedMemory(data string) error {
-	f, err := os.Open(filepath.Join(data, "postmaster.pid"))
+	b, err := os.ReadFile(filepath.Join(data, "postmaster.pid"))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	var line string
-	lines := bufio.NewScanner(f)
-	for n := 1; lines.Scan(); n++ {
-		if n == 7 {
-			line = lines.Text()
-		}
+	lines := strings.Split(string(b), "\n")
+	if len(lines) < 7 || strings.TrimSpace(lines[6]) == "" {
+		return nil // it died before it had one
 	}
-	fields := strings.Fields(line)
-	if len(fields) != 2 {
-		return lines.Err() // it died before it had one
+	var pid int32
+	var key uint64 // printed as unsigned long
+	var id int
+	if _, err := fmt.Sscan(lines[0], &pid); err != nil {
+		return fmt.Errorf("read postmaster.pid: %w", err)
 	}
-	key, keyErr := strconv.ParseInt(fields[0], 10, 64)
-	id, idErr := strconv.Atoi(fields[1])
-	if err := errors.Join(keyErr, idErr); err != nil {
-		return fmt.Errorf("read %s: %w", f.Name(), err)
+	if _, err := fmt.Sscan(lines[6], &key, &id); err != nil {
+		return fmt.Errorf("read postmaster.pid: %w", err)
 	}
 	var seg unix.SysvShmDesc
 	if _, err := unix.SysvShmCtl(id, unix.IPC_STAT, &seg); errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EIDRM) {
@@ -141,7 +110,7 @@ func freeSharedMemory(data string) error {
 	} else if err != nil {
 		return fmt.Errorf("look at shared memory %d: %w", id, err)
 	}
-	if int64(seg.Perm.Key) != key || seg.Nattch != 0 {
+	if uint64(int64(seg.Perm.Key)) != key || seg.Cpid != pid {
 		return nil
 	}
 	if _, err := unix.SysvShmCtl(id, unix.IPC_RMID, nil); err != nil && !errors.Is(err, unix.EINVAL) {

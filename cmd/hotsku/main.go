@@ -40,6 +40,10 @@ func run(ctx context.Context, root *cobra.Command) int {
 	if err == nil {
 		return 0
 	}
+	var verdict verdictError
+	if errors.As(err, &verdict) { // printed already
+		return verdict.code
+	}
 	fmt.Fprintln(root.ErrOrStderr(), "hotsku: "+oneLine(err))
 	if errors.As(err, new(usageError)) {
 		return exitUsage
@@ -67,7 +71,7 @@ func newRoot() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError{fmt.Errorf("%w; %s --help lists the flags", err, cmd.CommandPath())}
 	})
-	root.AddCommand(newUp(), newDown(), newStatus())
+	root.AddCommand(newUp(), newDown(), newStatus(), newBench(), newChaos(), newVerify(), newReport())
 	return root
 }
 

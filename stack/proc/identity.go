@@ -58,12 +58,13 @@ func (id Identity) Alive() bool {
 	return err == nil && st.state != 'Z' && st.state != 'X'
 }
 
-// Kill sends SIGKILL to this process and its descendants; nil if it is already gone.
+// Kill ends this process and its descendants by SIGKILL and returns when they have ended; nil if it is
+// gone already.
 func (id Identity) Kill() error {
 	if !id.Alive() {
 		return nil
 	}
-	return signalTree(id.PID, unix.SIGKILL)
+	return signalTree(id, unix.SIGKILL)
 }
 
 // stat is the part of /proc/<pid>/stat this package reads.

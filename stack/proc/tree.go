@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -44,8 +45,9 @@ func descendants(root int) ([]stat, error) {
 	return found, nil
 }
 
-// signalTree signals root and what runs below it.
-func signalTree(root int, sig unix.Signal) error {
+// signalTree signals root and what runs below it; SIGSTOP and SIGKILL have taken effect when it returns.
+func signalTree(id Identity, sig unix.Signal) error {
+	root := id.PID
 	// A stop first, so that no fork falls between the listing and a stop or kill; and the listing before
 	// a kill, which hands the descendants to another parent.
 	if sig == unix.SIGSTOP || sig == unix.SIGKILL {
@@ -61,30 +63,36 @@ func signalTree(root int, sig unix.Signal) error {
 		}
 		errs = append(errs, signalOne(st.pid, sig))
 	}
-	if err := errors.Join(errs...); err != nil || sig != unix.SIGSTOP {
+	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	return awaitStopped(append(below, stat{pid: root}))
+	switch sig {
+	case unix.SIGSTOP:
+		return await(append(below, stat{pid: root, start: id.Start}), "freeze", "TZX")
+	case unix.SIGKILL:
+		return await(append(below, stat{pid: root, start: id.Start}), "end", "ZX")
+	}
+	return nil
 }
 
-// stopTimeout bounds the wait for processes to freeze: one in the middle of an fsync finishes it first.
-const stopTimeout = 5 * time.Second
+// effectTimeout bounds the wait for a signal's effect: a process in the middle of an fsync finishes it first.
+const effectTimeout = 30 * time.Second
 
-// awaitStopped returns when each process is frozen or gone: a signal takes effect a little after it was
-// sent.
-func awaitStopped(procs []stat) error {
-	deadline := time.Now().Add(stopTimeout)
+// await returns when each process is gone or in one of these states: a signal takes effect a little after
+// it was sent.
+func await(procs []stat, what, states string) error {
+	deadline := time.Now().Add(effectTimeout)
 	for _, p := range procs {
 		for {
 			st, err := readStat(p.pid)
-			if errors.Is(err, ErrGone) || st.state == 'T' || st.state == 'Z' {
+			if errors.Is(err, ErrGone) || strings.IndexByte(states, st.state) >= 0 || st.start != p.start {
 				break
 			}
 			if err != nil {
 				return err
 			}
 			if time.Now().After(deadline) {
-				return fmt.Errorf("proc: %d does not freeze within %v (state %c)", p.pid, stopTimeout, st.state)
+				return fmt.Errorf("proc: %d does not %s within %v (state %c)", p.pid, what, effectTimeout, st.state)
 			}
 			time.Sleep(time.Millisecond)
 		}
