@@ -89,4 +89,3 @@ func buckets(f *dto.MetricFamily) []bucket {
 	}
 	return out
 }
-

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hotsku/hotsku/scenarios"
+)
+
+func newChaos() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "chaos", Short: "Run scenarios with faults that bite", Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newChaosList(), newChaosRun())
+	return cmd
+}
+
+func newChaosList() *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Short: "One scenario a line: name, tags, what goes wrong", Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			for _, s := range scenarios.All() {
+				fmt.Fprintf(cmd.OutOrStdout(), "%-28s %-16s %s\n", s.Name, strings.Join(s.Tags, ","), s.Doc)
+			}
+			return nil
+		},
+	}
+}
+
+func newChaosRun() *cobra.Command {
+	o := newRunFlags()
+	var tag string
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "run NAME… | --tag TAG | --all",
+		Short: "Run scenarios, each on servers of its own, and judge them",
+		Long: `Run each scenario from nothing to a verdict. A fault that did not bite makes its run inconclusive,
+never passed. With several scenarios the exit code is the worst: 1 before 2 before 0, and --out is
+their parent folder.`,
+		Example: `  hotsku chaos run kill-access-after-reserve --seed 7
+  hotsku chaos run --tag smoke`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			chosen, err := choose(args, tag, all)
+			if err != nil {
+				return usageError{err}
+			}
+			if len(chosen) == 1 {
+				return o.run(cmd, chosen[0])
+			}
+			parent, worst := o.out, error(nil)
+			for _, s := range chosen {
+				one := *o
+				if parent != "" {
+					one.out = filepath.Join(parent, runName(time.Now(), s.Name, o.seed))
+				}
+				fmt.Fprintf(cmd.OutOrStdout(), "\n%s: %s\n", s.Name, s.Doc)
+				err := one.run(cmd, s)
+				if cmd.Context().Err() != nil || errors.As(err, new(usageError)) {
+					return err
+				}
+				worst = worse(worst, err)
+			}
+			return worst
+		},
+	}
+	o.register(cmd)
+	cmd.Flags().StringVar(&tag, "tag", "", "run the scenarios with this tag")
+	cmd.Flags().BoolVar(&all, "all", false, "run every scenario")
+	return cmd
+}
+
+// worse returns the error whose exit code says more: 1, then 2, then 0.
+func worse(a, b error) error {
+	var av, bv verdictError
+	switch {
+	case errors.As(a, &av) && av.code == 1:
+		return a
+	case errors.As(b, &bv) && bv.code == 1:
+		return b
+	case a != nil:
+		return a
+	}
+	return b
+}
+
+// choose picks scenarios by name, tag, or all.
+func choose(names []string, tag string, all bool) ([]scenarios.Scenario, error) {
+	table := scenarios.All()
+	given := 0
+	for _, is := range []bool{len(names) > 0, tag != "", all} {
+		if is {
+			given++
+		}
+	}
+	if given != 1 {
+		return nil, errors.New("give scenario names, or --tag, or --all; hotsku chaos list shows them")
+	}
+	var chosen []scenarios.Scenario
+	for _, name := range names {
+		i := slices.IndexFunc(table, func(s scenarios.Scenario) bool { return s.Name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("there is no scenario %q; did you mean %s? hotsku chaos list shows them all", name, nearest(name, table))
+		}
+		chosen = append(chosen, table[i])
+	}
+	for _, s := range table {
+		if all || tag != "" && slices.Contains(s.Tags, tag) {
+			chosen = append(chosen, s)
+		}
+	}
+	if len(chosen) == 0 {
+		return nil, fmt.Errorf("no scenario has the tag %q; hotsku chaos list shows the tags", tag)
+	}
+	return chosen, nil
+}
+
+// nearest is the scenario whose name takes the fewest edits (Levenshtein).
+func nearest(name string, table []scenarios.Scenario) string {
+	best, least := "", 1<<30
+	for _, s := range table {
+		if d := edits(name, s.Name); d < least {
+			best, least = s.Name, d
+		}
+	}
+	return best
+}
+
+func edits(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			diagonal, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, diagonal+cost)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/hotsku/hotsku/reports"
+	"github.com/hotsku/hotsku/scenarios"
+	"github.com/hotsku/hotsku/scenarios/fleet"
+	"github.com/hotsku/hotsku/verify/rundir"
+)
+
+// runFlags are shared by the commands that run scenarios.
+type runFlags struct {
+	out     string
+	seed    uint64
+	sloMode string
+	binDir  string
+}
+
+func newRunFlags() *runFlags { return &runFlags{sloMode: "enforce"} }
+
+func (o *runFlags) register(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&o.out, "out", "", "run directory, new or empty (default: reports/out/<time>-<name>-<seed>)")
+	f.Uint64Var(&o.seed, "seed", 0, "seed of users, request ids and faults; 0 draws one")
+	f.StringVar(&o.sloMode, "slo", o.sloMode, "enforce: a missed SLO exits 1; report: it is only shown")
+	f.StringVar(&o.binDir, "bin-dir", "", "folder of the product's binaries (default: that of hotsku)")
+}
+
+// verdictError carries a judged run's exit code; the verdict is printed
+// already.
+type verdictError struct{ code int }
+
+func (e verdictError) Error() string { return fmt.Sprintf("exit %d", e.code) }
+
+// run runs one scenario and prints its verdict.
+func (o *runFlags) run(cmd *cobra.Command, s scenarios.Scenario) error {
+	if o.sloMode != "enforce" && o.sloMode != "report" {
+		return usageError{fmt.Errorf("--slo %q: must be enforce or report", o.sloMode)}
+	}
+	binaries, err := o.binaries()
+	if err != nil {
+		return err
+	}
+	if o.seed == 0 {
+		o.seed = 1 + rand.Uint64N(1<<32)
+	}
+	dir := o.out
+	if dir == "" {
+		dir = filepath.Join("reports", "out", runName(time.Now(), s.Name, o.seed))
+	}
+	p := newProgress(cmd.ErrOrStderr())
+	defer p.done()
+	run, err := scenarios.Run(cmd.Context(), s, scenarios.Options{Dir: rundir.Dir(dir), Seed: o.seed,
+		Command: commandLine(os.Args, o.seed), SLOMode: o.sloMode, Binaries: binaries, Progress: p})
+	p.done()
+	if err != nil {
+		if errors.Is(err, scenarios.ErrUsage) {
+			return usageError{err}
+		}
+		if cmd.Context().Err() != nil {
+			return fmt.Errorf("interrupted; everything was stopped, evidence so far is in %s", dir)
+		}
+		return fmt.Errorf("%w; what evidence there is, and every process's log, is in %s", err, dir)
+	}
+	return printVerdict(cmd.OutOrStdout(), rundir.Dir(dir), run)
+}
+
+// binaries finds the product beside hotsku itself.
+func (o *runFlags) binaries() (fleet.Binaries, error) {
+	dir := o.binDir
+	if dir == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return fleet.Binaries{}, fmt.Errorf("find hotsku's folder: %w: give --bin-dir", err)
+		}
+		dir = filepath.Dir(self)
+	}
+	return fleet.FindBinaries(dir)
+}
+
+// printVerdict prints the table and turns the verdict into the exit code.
+func printVerdict(w io.Writer, dir rundir.Dir, run *rundir.Run) error {
+	if err := reports.Terminal(w, scenarios.ReportInput(dir, run), terminalOptions(w)); err != nil {
+		return fmt.Errorf("print the verdict: %w", err)
+	}
+	if run.ExitCode != 0 {
+		return verdictError{run.ExitCode}
+	}
+	return nil
+}
+
+func terminalOptions(w io.Writer) reports.TerminalOptions {
+	f, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return reports.TerminalOptions{}
+	}
+	o := reports.TerminalOptions{Color: os.Getenv("NO_COLOR") == ""}
+	if width, _, err := term.GetSize(int(f.Fd())); err == nil {
+		o.Width = min(width, reports.TerminalWidthDefault)
+	}
+	return o
+}
+
+// commandLine is what to type to run the same again: with the seed that was
+// drawn.
+func commandLine(args []string, seed uint64) string {
+	words := []string{filepath.Base(args[0])}
+	seeded := false
+	for _, a := range args[1:] {
+		if a == "--seed" || strings.HasPrefix(a, "--seed=") {
+			seeded = true
+		}
+		words = append(words, a)
+	}
+	if !seeded {
+		words = append(words, "--seed", fmt.Sprint(seed))
+	}
+	return strings.Join(words, " ")
+}

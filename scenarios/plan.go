@@ -1,0 +1,64 @@
+package scenarios
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/hotsku/hotsku/verify/rundir"
+)
+
+// The workload's shares (R13.5.4: 10 % repeated request ids).
+const (
+	repeatPermille   = 100
+	conflictPermille = 1
+	sameUserPermille = 10
+)
+
+// Ids of the sale. The warm-up sells another activity, so that nothing of it
+// is judged.
+const (
+	activityID       = 10001
+	skuID            = 20001
+	warmUpActivityID = 10000
+	firstUser        = 1_000_000_000
+	priceCents       = 9900
+	saleLength       = time.Hour
+)
+
+// sendLagP99Limit is above what a healthy generator needs on a busy machine
+// and below what would distort a latency that is judged at 100 ms.
+const sendLagP99Limit = 10 // ms
+
+// gateLag is how long a gate may refuse on old knowledge
+// (contracts.md section 3).
+const gateLag = 200 * time.Millisecond
+
+func (s *Scenario) plan(seed uint64, command, sloMode string, scheduled int64, now time.Time) *rundir.Plan {
+	p := &rundir.Plan{
+		Schema: rundir.PlanSchema, Name: s.Name, Seed: seed, Scheme: "redis-mq-token", Command: command, CreatedAt: now.UTC(),
+		Activities: []rundir.Activity{{ActivityID: activityID, SKUID: skuID, Stock: s.Load.Stock, Tokens: s.Load.Stock,
+			Version: 1, StartsAt: now.UTC(), EndsAt: now.UTC().Add(saleLength)}},
+		Workload: rundir.Workload{Seed: seed, FirstUser: firstUser, RepeatPermille: repeatPermille,
+			ConflictPermille: conflictPermille, SameUserPermille: sameUserPermille},
+		Load: rundir.LoadPlan{RatePerS: s.Load.RatePerS, DurationMS: s.Load.Duration.Milliseconds(), Scheduled: scheduled,
+			Connections: s.Load.Connections, Depth: s.Load.Depth, TimeoutMS: s.Load.Timeout.Milliseconds()},
+		SLOs: s.SLOs, SLOMode: sloMode,
+		Limits:     rundir.Limits{SendLagP99MS: sendLagP99Limit, ConvergeMS: s.Converge.Milliseconds(), GateLagMS: gateLag.Milliseconds()},
+		Invariants: s.Invariants, LossContracts: []string{},
+	}
+	if p.SLOs == nil {
+		p.SLOs = []rundir.SLO{}
+	}
+	for _, f := range s.Faults {
+		for _, must := range f.Must {
+			must.Fault = f.name()
+			p.MustHits = append(p.MustHits, must)
+		}
+	}
+	if p.MustHits == nil {
+		p.MustHits = []rundir.MustHit{}
+	}
+	return p
+}
+
+func (f Fault) name() string { return fmt.Sprintf("kill@%s", f.Kill.Point) }

@@ -1,0 +1,321 @@
+package scenarios
+
+import (
+	"context"
+	crand "crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/hotsku/hotsku/chaos"
+	"github.com/hotsku/hotsku/loadgen"
+	"github.com/hotsku/hotsku/loadgen/pace"
+	"github.com/hotsku/hotsku/scenarios/fleet"
+	"github.com/hotsku/hotsku/stack"
+	"github.com/hotsku/hotsku/system/seckill"
+	"github.com/hotsku/hotsku/verify"
+	"github.com/hotsku/hotsku/verify/rundir"
+	"github.com/hotsku/hotsku/verify/snapshot"
+)
+
+// Options of Run.
+type Options struct {
+	Dir      rundir.Dir // new or empty
+	Seed     uint64
+	Command  string // for the report
+	SLOMode  string // rundir.SLOEnforce or rundir.SLOReport
+	Binaries fleet.Binaries
+	Progress Progress
+}
+
+// Progress is told how a run goes. Calls come from one goroutine at a time.
+type Progress interface {
+	Phase(what string)
+	Load(loadgen.Live)
+	Converging(snapshot.Backlog)
+}
+
+// ErrUsage wraps what is wrong with the request for a run: nothing started.
+var ErrUsage = errors.New("cannot run this")
+
+// runner is one run.
+type runner struct {
+	s    *Scenario
+	o    Options
+	dir  rundir.Dir
+	key  seckill.TokenKey
+	plan *rundir.Plan
+
+	timeline *chaos.Timeline
+	stack    *stack.Stack
+	fleet    *fleet.Fleet
+	stores   *snapshot.Stores
+	faults   []chaos.Fault
+	armed    map[string]bool // members a fault waits in
+}
+
+// Run takes a scenario from nothing to a judged run directory. It owns its
+// servers and processes, and none is left when it returns, however it ends.
+// An error means that there is no verdict; what evidence there is stays in
+// the directory.
+func Run(ctx context.Context, s Scenario, o Options) (run *rundir.Run, err error) {
+	if err := s.Validate(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUsage, err)
+	}
+	schedule, err := pace.NewConstant(float64(s.Load.RatePerS), s.Load.Duration)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUsage, err)
+	}
+	if err := verify.CheckSLOs(s.SLOs); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUsage, err)
+	}
+	if err := prepareDir(o.Dir); err != nil {
+		return nil, err
+	}
+	r := &runner{s: &s, o: o, dir: o.Dir, armed: map[string]bool{}}
+	if err := r.evidence(ctx, schedule); err != nil {
+		return nil, err
+	}
+	o.Progress.Phase("judging")
+	run, err = verify.Judge(ctx, o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	return run, WriteReports(o.Dir, run)
+}
+
+// prepareDir makes a run directory, or takes an empty one.
+func prepareDir(dir rundir.Dir) error {
+	entries, err := os.ReadDir(string(dir))
+	if err == nil && len(entries) > 0 {
+		return fmt.Errorf("%w: %s is not empty: give --out a new or empty folder", ErrUsage, dir)
+	}
+	for _, d := range []string{string(dir), dir.Logs(), dir.Metrics()} {
+		if err := os.MkdirAll(d, 0o755); err != nil {
+			return fmt.Errorf("make the run directory: %w", err)
+		}
+	}
+	return nil
+}
+
+// evidence runs the scenario and fills the run directory. Whatever it
+// started has ended when it returns.
+func (r *runner) evidence(ctx context.Context, schedule pace.Schedule) (err error) {
+	if r.timeline, err = chaos.NewTimeline(r.dir, time.Now); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.timeline.Close()) }()
+	if err := r.startServers(ctx); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.stop()) }()
+	if err := r.startFleet(ctx, schedule); err != nil {
+		return err
+	}
+	addrs, err := r.membersServing("access", nil)
+	if err != nil {
+		return err
+	}
+	before, err := r.scrape(ctx)
+	if err != nil {
+		return err
+	}
+	baseline, err := r.stores.Counters(ctx)
+	if err != nil {
+		return err
+	}
+	result, err := r.loadUnderFaults(ctx, schedule, addrs)
+	if err != nil {
+		return err
+	}
+	r.o.Progress.Phase("waiting until every order has arrived")
+	quiescence, err := r.stores.Quiesce(ctx, time.Now(), r.s.Converge, r.o.Progress.Converging)
+	if err != nil {
+		return err
+	}
+	r.timeline.Add("bench", "stores", "converged", nil, fmt.Sprintf("quiescent %v after %v", quiescence.Quiescent, quiescence.Waited.Round(time.Millisecond)))
+	after, err := r.scrape(ctx)
+	if err != nil {
+		return err
+	}
+	r.o.Progress.Phase("copying the stores")
+	if err := r.stores.Take(ctx, r.dir, quiescence, baseline); err != nil {
+		return err
+	}
+	extras := r.extras(before, after, result)
+	if err := rundir.WriteJSON(r.dir.Extras(), &extras); err != nil {
+		return err
+	}
+	return r.writeMeasurements(result)
+}
+
+func (r *runner) startServers(ctx context.Context) (err error) {
+	r.o.Progress.Phase("starting Redis, PostgreSQL and RocketMQ")
+	r.stack, err = stack.Up(ctx, stack.Options{})
+	if err != nil {
+		return err
+	}
+	for _, s := range r.stack.Servers() {
+		r.timeline.Add("bench", s.Name(), "started", nil, s.Addr())
+	}
+	return nil
+}
+
+// stop ends the product, then saves the servers' logs and ends them.
+func (r *runner) stop() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	var errs []error
+	if r.stores != nil {
+		errs = append(errs, r.stores.Close())
+	}
+	if r.fleet != nil {
+		errs = append(errs, r.fleet.Stop(ctx))
+	}
+	for _, s := range r.stack.Servers() {
+		errs = append(errs, copyFile(s.LogPath(), filepath.Join(r.dir.Logs(), s.Name()+".log")))
+	}
+	return errors.Join(append(errs, r.stack.Down(ctx))...)
+}
+
+// startFleet brings the product up with a sale to make: schema, topics,
+// activities, processes, warm-up, and the plan before any traffic.
+func (r *runner) startFleet(ctx context.Context, schedule pace.Schedule) (err error) {
+	r.o.Progress.Phase("starting the product")
+	r.key = seckill.TokenKey{ID: "run", Secret: make([]byte, 32)}
+	if _, err := crand.Read(r.key.Secret); err != nil {
+		return fmt.Errorf("draw a token key: %w", err)
+	}
+	r.fleet, err = fleet.New(fleet.Config{Binaries: r.o.Binaries, Addresses: r.stack.Addresses(),
+		TokenKey: r.key.ID + ":" + hex.EncodeToString(r.key.Secret), LogDir: r.dir.Logs(), Seed: r.o.Seed,
+		StartTimeout: 30 * time.Second, StopGrace: 15 * time.Second})
+	if err != nil {
+		return err
+	}
+	for _, role := range r.s.Fleet {
+		if _, err := r.fleet.Add(role); err != nil {
+			return err
+		}
+	}
+	if err := r.armFaults(ctx); err != nil {
+		return err
+	}
+	if _, err := r.fleet.Run(ctx, "migrate"); err != nil {
+		return err
+	}
+	now := time.Now().Truncate(time.Second)
+	r.plan = r.s.plan(r.o.Seed, r.o.Command, r.o.SLOMode, int64(schedule.Total()), now)
+	if err := r.plan.Validate(); err != nil {
+		return err
+	}
+	if r.stores, err = r.openStores(r.plan.Activities); err != nil {
+		return err
+	}
+	for _, sale := range []struct{ activity, stock int64 }{{warmUpActivityID, warmUpStock}, {activityID, r.s.Load.Stock}} {
+		if _, err := r.fleet.Run(ctx, "activity", "create", "--activity", strconv.FormatInt(sale.activity, 10),
+			"--sku", strconv.Itoa(skuID), "--stock", strconv.FormatInt(sale.stock, 10), "--price-cents", strconv.Itoa(priceCents),
+			"--starts", now.UTC().Format(time.RFC3339), "--for", saleLength.String()); err != nil {
+			return err
+		}
+	}
+	if err := r.fleet.Start(ctx); err != nil {
+		return err
+	}
+	for _, m := range r.fleet.Members() {
+		r.timeline.Add("bench", m.Name(), "started", nil, m.Listen())
+	}
+	r.o.Progress.Phase("warming up")
+	unarmed, err := r.membersServing("access", r.armed)
+	if err != nil {
+		return err
+	}
+	if err := r.warmUp(ctx, unarmed); err != nil {
+		return err
+	}
+	return rundir.WriteJSON(r.dir.Plan(), r.plan)
+}
+
+func (r *runner) armFaults(ctx context.Context) error {
+	for i, f := range r.s.Faults {
+		fault, err := f.build(r.fleet.Members(), filepath.Join(r.dir.Logs(), fmt.Sprintf("faultpoint-%d.jsonl", i+1)))
+		if err != nil {
+			return err
+		}
+		if err := fault.Setup(ctx); err != nil {
+			return fmt.Errorf("set up %s: %w", fault.Name(), err)
+		}
+		r.timeline.Add("bench", fault.Target(), "armed", nil, fault.Name())
+		r.faults = append(r.faults, fault)
+		r.armed[fault.Target()] = true
+	}
+	return nil
+}
+
+// loadUnderFaults offers the load while the faults take their course. A
+// fault that did not bite is in the timeline, and verify judges it; one that
+// cannot be healed ends the run.
+func (r *runner) loadUnderFaults(ctx context.Context, schedule pace.Schedule, addrs []string) (*loadgen.Result, error) {
+	cfg, err := r.generator(schedule, activityID, r.plan.Workload, addrs)
+	if err != nil {
+		return nil, err
+	}
+	r.o.Progress.Phase("load")
+	var driving sync.WaitGroup
+	faultErrs := make([]error, len(r.faults))
+	for i, f := range r.faults {
+		driving.Go(func() { faultErrs[i] = chaos.Drive(ctx, f, r.s.Faults[i].Limits, r.timeline) })
+	}
+	result, loadErr := r.load(ctx, cfg)
+	driving.Wait()
+	for i, err := range faultErrs {
+		if errors.Is(err, chaos.ErrNoBite) {
+			faultErrs[i] = nil
+		}
+	}
+	return result, errors.Join(append(faultErrs, loadErr)...)
+}
+
+// openStores connects to the stores as the verifier's copyist.
+func (r *runner) openStores(activities []rundir.Activity) (*snapshot.Stores, error) {
+	a := r.stack.Addresses()
+	return snapshot.Open(snapshot.Config{Redis: a.Redis, Postgres: a.Postgres, NameServer: a.NameServer, Activities: activities})
+}
+
+// settled waits until nothing of the warm-up is under way.
+func (r *runner) settled(ctx context.Context, limit time.Duration) error {
+	stores, err := r.openStores([]rundir.Activity{{ActivityID: warmUpActivityID, SKUID: skuID}})
+	if err != nil {
+		return err
+	}
+	quiescence, err := stores.Quiesce(ctx, time.Now(), limit, nil)
+	if err := errors.Join(err, stores.Close()); err != nil {
+		return err
+	}
+	if !quiescence.Quiescent {
+		return fmt.Errorf("warm up: still under way after %v: %+v: see the processes' logs", limit, quiescence.Last)
+	}
+	return nil
+}
+
+func copyFile(from, to string) error {
+	src, err := os.Open(from)
+	if err != nil {
+		return fmt.Errorf("save log: %w", err)
+	}
+	defer src.Close()
+	dst, err := os.Create(to)
+	if err != nil {
+		return fmt.Errorf("save log: %w", err)
+	}
+	_, err = io.Copy(dst, src)
+	if err := errors.Join(err, dst.Close()); err != nil {
+		return fmt.Errorf("save log: %w", err)
+	}
+	return nil
+}

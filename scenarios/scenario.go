@@ -1,0 +1,122 @@
+package scenarios
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hotsku/hotsku/chaos"
+	"github.com/hotsku/hotsku/scenarios/fleet"
+	"github.com/hotsku/hotsku/system/seckill"
+	"github.com/hotsku/hotsku/verify/rundir"
+)
+
+// Scenario is one experiment.
+type Scenario struct {
+	Name string
+	Doc  string // one line: what goes wrong, and what must hold all the same
+	Tags []string
+
+	Load   Load
+	Fleet  []fleet.Role
+	Faults []Fault
+
+	Invariants []string
+	SLOs       []rundir.SLO
+	Converge   time.Duration // from the last answer to quiescence, at most
+}
+
+// Load is what is offered, open loop, on how much stock.
+type Load struct {
+	RatePerS    int64
+	Duration    time.Duration
+	Stock       int64
+	Connections int
+	Depth       int // requests in flight a connection, at most
+	Timeout     time.Duration
+}
+
+// Load bounds.
+const (
+	RateMax     = 10_000_000
+	DurationMax = time.Hour
+	StockMax    = 1_000_000
+	// scheduledMax keeps a request's ordinal within the history's 32 bits.
+	scheduledMax = 1 << 32
+)
+
+// Validate says in one line what is wrong, or nil.
+func (l Load) Validate() error {
+	switch {
+	case l.RatePerS < 1 || l.RatePerS > RateMax:
+		return fmt.Errorf("rate %d: must be 1 to %d requests per second", l.RatePerS, RateMax)
+	case l.Duration < 100*time.Millisecond || l.Duration > DurationMax:
+		return fmt.Errorf("duration %v: must be 100ms to %v", l.Duration, DurationMax)
+	case l.Stock < 1 || l.Stock > StockMax:
+		return fmt.Errorf("stock %d: must be 1 to %d units", l.Stock, StockMax)
+	case l.Connections < 1 || l.Connections > 4096:
+		return fmt.Errorf("connections %d: must be 1 to 4096", l.Connections)
+	case l.Depth < 1 || l.Depth > 4096:
+		return fmt.Errorf("depth %d: must be 1 to 4096 requests in flight a connection", l.Depth)
+	case l.Timeout < 10*time.Millisecond || l.Timeout > time.Minute:
+		return fmt.Errorf("timeout %v: must be 10ms to 1m", l.Timeout)
+	}
+	if float64(l.RatePerS)*l.Duration.Seconds() >= scheduledMax {
+		return fmt.Errorf("rate %d for %v schedules more than %d requests", l.RatePerS, l.Duration, int64(scheduledMax))
+	}
+	return nil
+}
+
+// Fault is a fault of a scenario, before the fleet exists.
+type Fault struct {
+	// Kill is the one kind so far: a process at a counted fault point.
+	Kill   KillPoint
+	Limits chaos.Limits
+	Must   []rundir.MustHit // Fault is filled in
+}
+
+// KillPoint kills Member at the At-th hit of Point.
+type KillPoint struct {
+	Member string
+	Point  seckill.FaultPoint
+	At     int64
+}
+
+// build makes the fault for a fleet's members.
+func (f Fault) build(members []*fleet.Member, hitFile string) (chaos.Fault, error) {
+	for _, m := range members {
+		if m.Name() == f.Kill.Member {
+			return &chaos.KillAtPoint{Process: m, Point: f.Kill.Point, At: f.Kill.At, HitFile: hitFile}, nil
+		}
+	}
+	return nil, fmt.Errorf("the fleet has no process %q", f.Kill.Member)
+}
+
+// Validate says what is wrong with a scenario's definition.
+func (s *Scenario) Validate() error {
+	if s.Name == "" || len(s.Fleet) == 0 || len(s.Invariants) == 0 || s.Converge <= 0 {
+		return errors.New("a scenario needs a name, a fleet, invariants and a time to converge in")
+	}
+	if err := s.Load.Validate(); err != nil {
+		return fmt.Errorf("scenario %s: %w", s.Name, err)
+	}
+	return nil
+}
+
+// invariantsAll are what this build checks in every run.
+func invariantsAll() []string {
+	return []string{"I1", "I2", "I3", "I4", "I5", "I6", "I7", "I9", "I14", "I15"}
+}
+
+// Roles of the product as one small machine runs them.
+func defaultFleet(accesses int, chaosBuild bool) []fleet.Role {
+	roles := []fleet.Role{
+		{Name: "consumer", Kind: "consumer", Chaos: chaosBuild},
+		{Name: "scanner", Kind: "scanner", Chaos: chaosBuild},
+		{Name: "outbox", Kind: "outbox", Chaos: chaosBuild},
+	}
+	for i := range accesses {
+		roles = append(roles, fleet.Role{Name: fmt.Sprintf("access-%d", i+1), Kind: "access", Chaos: chaosBuild})
+	}
+	return roles
+}

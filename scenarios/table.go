@@ -1,0 +1,61 @@
+package scenarios
+
+import (
+	"time"
+
+	"github.com/hotsku/hotsku/chaos"
+	"github.com/hotsku/hotsku/system/seckill"
+	"github.com/hotsku/hotsku/verify/rundir"
+)
+
+// LoadDefault is the specification's headline (R1.1, R1.2): 300,000 requests
+// a second for one SKU of 10,000 units.
+var LoadDefault = Load{RatePerS: 300_000, Duration: 10 * time.Second, Stock: 10_000,
+	Connections: 32, Depth: 1024, Timeout: 5 * time.Second}
+
+// Bench is the main job: the given load on a healthy system, with the
+// specification's targets as SLOs (R1.3, R1.5, R13.5.7).
+func Bench(load Load) Scenario {
+	return Scenario{
+		Name: "bench", Doc: "one SKU under open-loop load on a healthy system",
+		Load: load, Fleet: defaultFleet(1, false),
+		Invariants: invariantsAll(),
+		SLOs: []rundir.SLO{
+			{Name: "P99 of all answers below 100 ms", Metric: "latency_ms.all.p99", Op: "<", Target: 100},
+			{Name: "P99 of accepted answers below 100 ms", Metric: "latency_ms.accepted.p99", Op: "<", Target: 100},
+			{Name: "99.9 % of valid orders within 3 s", Metric: "orders.within_3s_ratio", Op: ">=", Target: 0.999},
+			{Name: "every unit sold", Metric: "orders.valid", Op: ">=", Target: float64(min(load.Stock, load.users()))},
+			{Name: "every request answered: no timeout", Metric: "load.timed_out", Op: "<", Target: 1},
+			{Name: "every request answered: no failure", Metric: "load.failed", Op: "<", Target: 1},
+		},
+		Converge: 60 * time.Second,
+	}
+}
+
+// users is a lower bound of how many distinct users a load has.
+func (l Load) users() int64 {
+	scheduled := int64(float64(l.RatePerS) * l.Duration.Seconds())
+	return scheduled * (1000 - repeatPermille - sameUserPermille) * 9 / 10 / 1000
+}
+
+// All is the scenario table. Each row is replayed by
+// `hotsku chaos run NAME --seed N`.
+func All() []Scenario {
+	small := Load{RatePerS: 2000, Duration: 6 * time.Second, Stock: 3000, Connections: 16, Depth: 256, Timeout: 5 * time.Second}
+	return []Scenario{
+		{
+			// R7.7, R7.10.2, R13.4.1
+			Name: "kill-access-after-reserve",
+			Doc:  "an access process dies by SIGKILL after the script reserved and before anything was sent; the scanner brings the orders home",
+			Tags: []string{"smoke", "nightly"},
+			Load: small, Fleet: defaultFleet(2, true),
+			Faults: []Fault{{
+				Kill:   KillPoint{Member: "access-1", Point: seckill.FaultAccessAfterReserve, At: 200},
+				Limits: chaos.Limits{Bite: 10 * time.Second, Down: time.Second, Heal: 15 * time.Second},
+				Must:   []rundir.MustHit{{Hit: "killed", AtLeast: 1}, {Hit: "resent_by_scanner_only", AtLeast: 1}},
+			}},
+			Invariants: invariantsAll(),
+			Converge:   30 * time.Second,
+		},
+	}
+}
