@@ -429,8 +429,53 @@ func TestAStalledGeneratorCatchesUpAndSaysSo(t *testing.T) {
 	if lag := loadgen.Summarize(res.SendLag); lag.Max < 295*time.Millisecond || res.BacklogMax < 500 {
 		t.Errorf("send lag %v, backlog %d; want the stall in both", lag.Max, res.BacklogMax)
 	}
+	if all := loadgen.Summarize(res.Latency); all.Max < 295*time.Millisecond {
+		t.Errorf("latency at most %v; it must run from the intended time", all.Max)
+	}
 	if res.ConnsFull > 0 {
 		t.Errorf("connections full for %v; the stall was the generator's own", res.ConnsFull)
 	}
 	s.noneTwice(t)
+}
+
+func TestConnectionLostWithSomeGivenUpEndsTheOthersOnce(t *testing.T) {
+	t.Parallel()
+	var s seen
+	addr := serve(t, func(c net.Conn) {
+		r := bufio.NewReader(c)
+		for first := true; ; first = false {
+			n, err := readRequest(r)
+			if err != nil {
+				return
+			}
+			s.add(n)
+			if first {
+				time.AfterFunc(450*time.Millisecond, func() { _ = c.Close() })
+			}
+		}
+	})
+	res := load(t, t.Context(), loadgen.Config{
+		Addrs: []string{addr}, Schedule: constant(t, 20, time.Second), Conns: 1, Timeout: 300 * time.Millisecond,
+	})
+	if res.TimedOut == 0 || res.Failed == 0 || res.TimedOut+res.Failed != 20 {
+		t.Errorf("timed out %d, failed %d of 20; want some of each", res.TimedOut, res.Failed)
+	}
+	s.noneTwice(t)
+}
+
+func TestInterruptedBacklogIsDescribed(t *testing.T) {
+	t.Parallel()
+	var s seen
+	ctx, cancel := context.WithCancel(t.Context())
+	addr := answering(t, &s, func(n uint64) (string, error) {
+		if n == 2 {
+			cancel()
+		}
+		time.Sleep(50 * time.Millisecond) // while others become due
+		return answerTo(n, 200, ""), nil
+	})
+	res := load(t, ctx, loadgen.Config{Addrs: []string{addr}, Schedule: constant(t, 1000, time.Hour), Conns: 1, Depth: 1})
+	if described := res.Dropped - res.Unrecorded; described < 50 || described > 10_000 {
+		t.Errorf("%d dropped requests are described; want those that were due, about 100", described)
+	}
 }
