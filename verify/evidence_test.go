@@ -42,7 +42,7 @@ func sources() []source {
 // Evidence that is missing, empty or cut never passes: what depends on it is
 // not checked, the file is named, and the exit code is 2.
 func TestSpoiltEvidenceIsNamedAndNeverPasses(t *testing.T) {
-	healthy := rundir.Dir(t.TempDir())
+	healthy := rundir.Dir(scratch(t))
 	healthyWorld().write(t, healthy)
 	for _, s := range sources() {
 		for how, spoil := range map[string]func(path string, body []byte) error{
@@ -64,7 +64,7 @@ func TestSpoiltEvidenceIsNamedAndNeverPasses(t *testing.T) {
 			}
 			t.Run(string(s)+" "+how, func(t *testing.T) {
 				t.Parallel()
-				dir := rundir.Dir(t.TempDir())
+				dir := rundir.Dir(scratch(t))
 				if err := os.CopyFS(string(dir), os.DirFS(string(healthy))); err != nil {
 					t.Fatal(err)
 				}
@@ -110,7 +110,7 @@ func TestMissingHistoryIsNamed(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := rundir.Dir(t.TempDir())
+			dir := rundir.Dir(scratch(t))
 			w := healthyWorld()
 			w.write(t, dir)
 			if err := os.Remove(filepath.Join(dir.History(), "0001.hist")); err != nil {
@@ -138,7 +138,7 @@ func TestAlteredFilesAreJudgedAndNeverPass(t *testing.T) {
 		{fromOutbox, "I9"}, {fromLog, "I10"}, {fromItems, ""}, {fromTimeline, ""},
 	} {
 		t.Run(string(c.file), func(t *testing.T) {
-			dir := rundir.Dir(t.TempDir())
+			dir := rundir.Dir(scratch(t))
 			healthyWorld().write(t, dir)
 			path := filepath.Join(string(dir), string(c.file))
 			body, err := os.ReadFile(path)
@@ -222,6 +222,15 @@ func TestAHistoryOfSeveralActivitiesIsNotGuessedAt(t *testing.T) {
 	}
 }
 
+func TestMessagesTheBrokerDeletedAreMissingEvidence(t *testing.T) {
+	w := healthyWorld()
+	w.offsets[0].Min = 3
+	run := w.judged(t)
+	if inv := statusOf(run, "I7"); inv.Status != rundir.StatusNotChecked || run.ExitCode != ExitInconclusive {
+		t.Errorf("exit %d, %+v", run.ExitCode, inv)
+	}
+}
+
 func TestVerifyNeedsAFolder(t *testing.T) {
 	if _, err := Verify(context.Background(), "testdata/no-such-run"); err == nil {
 		t.Error("judged a folder that does not exist")
@@ -229,21 +238,21 @@ func TestVerifyNeedsAFolder(t *testing.T) {
 	if _, err := Verify(context.Background(), "verify.go"); err == nil {
 		t.Error("judged a file")
 	}
-	dir := rundir.Dir(t.TempDir())
+	dir := rundir.Dir(scratch(t))
 	healthyWorld().write(t, dir)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if _, err := Verify(ctx, dir); err == nil {
 		t.Error("judged although the context had ended")
 	}
-	if run := judgeDir(t, rundir.Dir(t.TempDir())); run.ExitCode != ExitInconclusive || run.Reasons[0] != "plan.json: is missing" {
+	if run := judgeDir(t, rundir.Dir(scratch(t))); run.ExitCode != ExitInconclusive || run.Reasons[0] != "plan.json: is missing" {
 		t.Errorf("an empty folder: exit %d, %q", run.ExitCode, run.Reasons)
 	}
 }
 
 // The verdict is the folder's, wherever it lies.
 func TestAVerdictIsTheSameElsewhere(t *testing.T) {
-	a, b := rundir.Dir(t.TempDir()), rundir.Dir(t.TempDir())
+	a, b := rundir.Dir(scratch(t)), rundir.Dir(scratch(t))
 	w := healthyWorld()
 	lies()[0].tell(w)
 	w.write(t, a)

@@ -14,8 +14,8 @@ func TestHealthyRunsRaiseNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := options{
 			seed:     rapid.Uint64().Draw(t, "seed"),
-			stock:    rapid.Int64Range(10, 80).Draw(t, "stock"),
-			requests: rapid.Int64Range(200, 1000).Draw(t, "requests"),
+			stock:    rapid.Int64Range(10, 60).Draw(t, "stock"),
+			requests: rapid.Int64Range(200, 600).Draw(t, "requests"),
 			repeat:   rapid.Uint32Range(0, 300).Draw(t, "repeat"),
 			sameUser: rapid.Uint32Range(0, 100).Draw(t, "same user"),
 			rejects:  rapid.Bool().Draw(t, "rejects"),
@@ -24,7 +24,7 @@ func TestHealthyRunsRaiseNothing(t *testing.T) {
 		o.conflict = rapid.Uint32Range(0, o.repeat).Draw(t, "conflict")
 		o.tokens = rapid.Int64Range(max(1, o.stock-3), o.stock).Draw(t, "tokens")
 		o.step = rapid.Int64Range(20_000, 1_000_000).Draw(t, "step")
-		for range 3 {
+		for range 2 {
 			judgeHealthy(t, o)
 			o.seed++
 		}
@@ -32,7 +32,7 @@ func TestHealthyRunsRaiseNothing(t *testing.T) {
 }
 
 func judgeHealthy(t *rapid.T, o options) {
-	path, err := os.MkdirTemp("", "verify")
+	path, err := os.MkdirTemp(memory(), "verify-test-")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/hotsku/hotsku/system/seckill"
@@ -10,9 +11,15 @@ import (
 // reservation has one message id, however often it was sent; and the inbox
 // has exactly one row for each reservation that was decided.
 var oneMessageID = check{id: "I7", name: "one message id",
-	needs: []source{fromPlan, fromMessages, fromReservations, fromInbox}, run: judgeOneMessageID}
+	needs: []source{fromPlan, fromMessages, fromOffsets, fromReservations, fromInbox}, run: judgeOneMessageID}
 
 func judgeOneMessageID(e *evidence, f *finding) {
+	for _, o := range e.offsets {
+		if o.Topic == seckill.TopicOrderCreate && o.Min > 0 {
+			f.block(fmt.Sprintf("%s: the broker has deleted the messages of queue %d before offset %d", fromOffsets, o.Queue, o.Min))
+			return
+		}
+	}
 	for _, s := range e.sales {
 		for _, r := range s.reservations {
 			f.check(len(r.messages))

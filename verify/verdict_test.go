@@ -120,7 +120,7 @@ func TestEverySLOPathIsKnownOrRefused(t *testing.T) {
 
 // What was measured while the run went on is shown, and decides nothing.
 func TestExtrasAreShownBesideTheEvidence(t *testing.T) {
-	dir := rundir.Dir(t.TempDir())
+	dir := rundir.Dir(scratch(t))
 	w := healthyWorld()
 	w.write(t, dir)
 	x := rundir.Extras{Schema: rundir.ExtrasSchema,

@@ -14,6 +14,27 @@ type fataler interface {
 	Fatal(...any)
 }
 
+// memory is a folder in memory where there is one: the tests write thousands
+// of synced files.
+func memory() string {
+	const shm = "/dev/shm"
+	if info, err := os.Stat(shm); err == nil && info.IsDir() {
+		return shm
+	}
+	return ""
+}
+
+// scratch is a folder that ends with the test.
+func scratch(t *testing.T) string {
+	t.Helper()
+	path, err := os.MkdirTemp(memory(), "verify-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(path) })
+	return path
+}
+
 func writeRows[T any](t fataler, path string, rows []T) {
 	t.Helper()
 	w, err := rundir.CreateRows(path)
@@ -83,7 +104,7 @@ func (w *world) writeHistory(t fataler, dir rundir.Dir) {
 // judge writes the world and judges it.
 func (w *world) judged(t *testing.T) *rundir.Run {
 	t.Helper()
-	dir := rundir.Dir(t.TempDir())
+	dir := rundir.Dir(scratch(t))
 	w.write(t, dir)
 	return judgeDir(t, dir)
 }
