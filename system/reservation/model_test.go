@@ -16,12 +16,11 @@ func isUnavailable(err error) bool { return errors.Is(err, reservation.ErrUnavai
 
 // model is what the scripts are meant to do, in the plainest terms.
 type model struct {
-	stock    int64
-	byUser   map[int64]string
-	byReq    map[string]reservation.Candidate
-	status   map[string]string
-	done     map[string]bool // compensated
-	returned int64
+	stock  int64
+	byUser map[int64]string
+	byReq  map[string]reservation.Candidate
+	status map[string]string
+	done   map[string]bool // compensated
 }
 
 func (m *model) judge(c reservation.Candidate) reservation.Outcome {

@@ -1,0 +1,47 @@
+# hotsku: make without a target prints what there is.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+RATE     ?= 300000
+DURATION ?= 10s
+STOCK    ?= 10000
+SEED     ?=
+OUT      ?=
+SCHEME   ?= redis-mq-token
+
+SEEDED := $(if $(SEED),--seed $(SEED))
+TO     := $(if $(OUT),--out $(OUT))
+
+.PHONY: help setup build check test bench-hotsku chaos-smoke clean
+
+help: ## what can be made
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo
+	@echo '  RATE=$(RATE) DURATION=$(DURATION) STOCK=$(STOCK) SEED=n OUT=dir set what bench-hotsku offers.'
+
+setup: ## install the servers this machine lacks (quick when there is nothing to do)
+	@stack/setup.sh
+
+build: ## bin/hotsku, bin/seckill, bin/seckill-chaos
+	@mkdir -p bin
+	@go build -o bin/ ./cmd/hotsku ./cmd/seckill
+	@go build -tags chaos -o bin/seckill-chaos ./cmd/seckill
+
+check: ## format, vet, staticcheck, tidy
+	@test -z "$$(gofmt -l .)" || { gofmt -d . | head -50; echo 'run gofmt -w .'; exit 1; }
+	@go vet ./... && go vet -tags chaos ./...
+	@go tool staticcheck ./... && go tool staticcheck -tags chaos ./system/... ./cmd/seckill/...
+	@go mod tidy -diff >/dev/null || { echo 'run go mod tidy'; exit 1; }
+
+test: setup build ## every test, with the race detector, on real servers that it starts and stops
+	@stack/with.sh go test -race -count=1 ./...
+	@go test -race -count=1 -tags chaos ./system/faultpoint
+
+bench-hotsku: setup build ## the main job: one SKU under open-loop load, judged
+	@bin/hotsku bench --rate $(RATE) --duration $(DURATION) --stock $(STOCK) --scheme $(SCHEME) $(SEEDED) $(TO)
+
+chaos-smoke: setup build ## the fault scenarios tagged smoke
+	@bin/hotsku chaos run --tag smoke $(SEEDED) $(TO)
+
+clean: ## binaries and reports
+	@rm -rf bin reports/out
