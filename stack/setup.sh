@@ -54,15 +54,23 @@ missing_packages() {
   have_rocketmq || command -v mvn >/dev/null || echo maven
 }
 
+# What an interrupted installation must not leave behind.
+part= guarded=
+clean_up() {
+  [ -z "$part" ] || rm -rf "$part"
+  [ -z "$guarded" ] || unguard_services
+}
+trap clean_up EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
 # guard_services keeps package scripts from starting services or creating a cluster until the script
 # ends. An administrator's policy-rc.d that would allow a start is set aside and put back.
 policy=/usr/sbin/policy-rc.d
 no_cluster=/etc/postgresql-common/createcluster.d/hotsku-setup.conf
 guard_services() {
-  trap unguard_services EXIT
-  trap 'exit 130' INT
-  trap 'exit 143' TERM
   local rc=0
+  guarded=1
   if [ -e "$policy" ]; then "$policy" redis-server start >/dev/null 2>&1 || rc=$?; fi
   if [ "$rc" != 101 ]; then
     if [ -e "$policy" ]; then mv "$policy" "$policy.before-hotsku"; fi
@@ -78,12 +86,16 @@ unguard_services() {
   if [ -e "$policy.before-hotsku" ]; then mv "$policy.before-hotsku" "$policy"; fi
 }
 
-install_packages() {
-  local packages=("$@") log
-  local hint="install the packages ${packages[*]} (redis 7, PostgreSQL 15, Java 17, Maven: whichever of them are named here) and run setup again"
+# may_install PACKAGE...: fails, with what to do, where the packages cannot be installed.
+may_install() {
+  local hint="install the packages $* (Debian's names for redis 7, PostgreSQL 15, Java 17, Maven) and run setup again"
   [ -z "$check_only" ] || fail "missing; $hint"
   command -v apt-get >/dev/null || fail "this machine has no apt-get; $hint"
-  [ "$(id -u)" = 0 ] || fail "not root, so nothing was installed; $hint (sudo apt-get install --no-install-recommends ${packages[*]})"
+  [ "$(id -u)" = 0 ] || fail "not root, so nothing was installed; $hint: sudo apt-get install --no-install-recommends $*"
+}
+
+install_packages() {
+  local packages=("$@") log
   guard_services
   log=$(mktemp)
   export DEBIAN_FRONTEND=noninteractive
@@ -110,28 +122,33 @@ install_packages() {
 }
 
 install_rocketmq() {
-  [ -z "$check_only" ] || fail "missing RocketMQ $rocketmq_version in $rocketmq; run setup without --check"
   say "fetching RocketMQ $rocketmq_version into $cache"
-  # Other users' servers read the jars, whatever the caller's umask.
-  umask 022
-  mkdir -p "$cache" 2>/dev/null || fail "cannot create $cache; set HOTSKU_CACHE to a folder you may write"
-  local part log
+  local log
+  rm -rf "$cache"/.rocketmq.* # of a setup that was killed; none other runs
   part=$(mktemp -d "$cache/.rocketmq.XXXXXX") || fail "cannot write into $cache; set HOTSKU_CACHE to a folder you may write"
   log=$(mktemp)
   if ! mvn -B -f "$pom" dependency:copy-dependencies -DoutputDirectory="$part/lib" >"$log" 2>&1 </dev/null; then
     grep -m 5 ERROR "$log" >&2 || tail -n 5 "$log" >&2
-    rm -rf "$part"
     fail "Maven could not fetch RocketMQ (its whole output: $log); check that Maven reaches its repository"
   fi
   rm -f "$log"
   cp "$pom" "$part/pom.xml"
   chmod -R u=rwX,go=rX "$part"
   rm -rf "$rocketmq" # the jars of another pom
-  if ! mv -T "$part" "$rocketmq" 2>/dev/null; then
-    rm -rf "$part"
-    have_rocketmq || fail "cannot rename the fetched jars to $rocketmq"
-  fi
+  mv -T "$part" "$rocketmq" || fail "cannot rename the fetched jars to $rocketmq"
 }
+
+mapfile -t packages < <(missing_packages)
+[ "${#packages[@]}" = 0 ] || may_install "${packages[@]}"
+if [ "${#packages[@]}" = 0 ] && have_rocketmq; then exit 0; fi
+[ -z "$check_only" ] || fail "missing RocketMQ $rocketmq_version in $rocketmq; run setup without --check"
+
+# Other users' servers read the jars, whatever the caller's umask. One setup at a time; the next finds the
+# work done.
+umask 022
+mkdir -p "$cache" 2>/dev/null && exec 9>"$cache/.setup-lock" ||
+  fail "cannot write into $cache; set HOTSKU_CACHE to a folder you may write"
+flock 9
 
 mapfile -t packages < <(missing_packages)
 if [ "${#packages[@]}" -gt 0 ]; then
