@@ -114,7 +114,7 @@ func (f *orderFigures) funnel(l *rundir.LoadResult, decided int64) []rundir.Funn
 		{Stage: "sent", In: l.Scheduled, Out: l.Sent},
 		{Stage: "answered", In: l.Sent, Out: l.Completed},
 		{Stage: "judged", In: l.Completed, Out: decided},
-		{Stage: "reserved", In: decided, Out: f.reserved},
+		{Stage: "given a reservation", In: decided, Out: f.reserved},
 		{Stage: "message stored", In: f.reserved, Out: f.stored},
 		{Stage: "decided by PostgreSQL", In: f.stored, Out: f.decided},
 		{Stage: "ordered", In: f.decided, Out: f.result.Valid},

@@ -79,7 +79,8 @@ type Offset struct {
 }
 
 // Tables lists the PostgreSQL tables in a snapshot, each in
-// stores/postgres/NAME.jsonl, every column of the table plus committed_at:
+// stores/postgres/NAME.jsonl: the rows of the planned activities and those of
+// no activity, every column of the table plus committed_at:
 // the commit time of the row's last change, microseconds (contracts.md
 // section 5). Insert-only tables thereby tell when a thing happened.
 func Tables() []string {

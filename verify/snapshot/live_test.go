@@ -250,6 +250,14 @@ func TestSnapshotCopiesAllThreeStores(t *testing.T) {
 	l.must(t, "INSERT INTO event_outbox (event_type, aggregate_id, payload) VALUES ('ORDER_CREATED', $1, '{\"status\": \"ORDER_CREATED\"}')", reservation)
 	l.must(t, "INSERT INTO dead_letter (topic, queue_id, queue_offset, message_id, reservation_id, class, reason, body) VALUES ('t', 0, 0, 'm', 'r', 'poison', 'x', 'y')")
 
+	// Another sale in the same database stays out, all of it.
+	l.must(t, "INSERT INTO activity (activity_id, status, starts_at, ends_at) VALUES (5, 'RUNNING', now(), now() + interval '1 hour')")
+	l.must(t, "INSERT INTO inventory_reservation (reservation_id, message_id, activity_id, sku_id, user_id, request_id, status, order_id, reserved_at) VALUES ('resv_5', 'msg_5', 5, 1, 1, 'r5', 'ORDER_CREATED', 'ord_5', now())")
+	l.must(t, "INSERT INTO orders (order_id, activity_id, sku_id, user_id, request_id, reservation_id, inventory_token_id, amount_cents, status) VALUES ('ord_5', 5, 1, 1, 'r5', 'resv_5', 5, 0, 'CREATED')")
+	l.must(t, "INSERT INTO order_items (order_id, line_no, sku_id, quantity, price_cents) VALUES ('ord_5', 1, 1, 1, 0), ('ord_of_nobody', 1, 1, 1, 0)")
+	l.must(t, "INSERT INTO consumer_inbox (consumer_group, message_id, topic, reservation_id) VALUES ('g', 'msg_5', 't', 'resv_5'), ('g', 'msg_of_nobody', 't', 'resv_of_nobody')")
+	l.must(t, "INSERT INTO event_outbox (event_type, aggregate_id, payload, published_at) VALUES ('ORDER_CREATED', 'resv_5', '{}', now())")
+
 	// Broker: JSON and what is none, more than one pull, one group behind.
 	bodies := []string{"no json"}
 	for i := range 1300 {
@@ -312,6 +320,11 @@ func TestSnapshotCopiesAllThreeStores(t *testing.T) {
 		t.Errorf("%+v", ledger)
 	}
 	for _, table := range rundir.Tables() {
+		want := map[string]int{"activity": 1, "sku_inventory": 1, "inventory_token": 1, "inventory_ledger": 1, "order_items": 1,
+			"consumer_inbox": 1, "event_outbox": 1, "dead_letter": 1}[table]
+		if n := len(rowsOf[json.RawMessage](t, dir.Table(table))); n != want {
+			t.Errorf("%s: %d rows, want %d", table, n, want)
+		}
 		for _, row := range rowsOf[map[string]json.RawMessage](t, dir.Table(table)) {
 			if len(row) < 4 || string(row["committed_at"]) == "null" || row["committed_at"] == nil {
 				t.Errorf("%s: %s", table, row)

@@ -14,8 +14,12 @@ import (
 )
 
 var (
-	//go:embed sql/table.sql
-	tableSQL string
+	//go:embed sql/table_of_activities.sql
+	tableOfActivitiesSQL string
+	//go:embed sql/table_of_reservations.sql
+	tableOfReservationsSQL string
+	//go:embed sql/table_of_orders.sql
+	tableOfOrdersSQL string
 	//go:embed sql/counters.sql
 	countersSQL string
 	//go:embed sql/unpublished.sql
@@ -84,6 +88,22 @@ func (s *Stores) connect(ctx context.Context) (*pgx.Conn, error) {
 	return conn, nil
 }
 
+// tableQuery is the query that copies a table: the rows of the planned
+// activities, and those that belong to no activity at all, which no system
+// should leave. Rows of other sales in the same database stay out.
+func tableQuery(table string) string {
+	query, key := tableOfActivitiesSQL, ""
+	switch table {
+	case "consumer_inbox", "dead_letter":
+		query, key = tableOfReservationsSQL, "reservation_id"
+	case "event_outbox":
+		query, key = tableOfReservationsSQL, "aggregate_id"
+	case "order_items":
+		query, key = tableOfOrdersSQL, "order_id"
+	}
+	return strings.NewReplacer("table_name", table, "key_column", key).Replace(query)
+}
+
 // takePostgres copies every table as one transaction sees them.
 func (s *Stores) takePostgres(ctx context.Context, dir rundir.Dir) error {
 	call, cancel := s.call(ctx)
@@ -92,20 +112,24 @@ func (s *Stores) takePostgres(ctx context.Context, dir rundir.Dir) error {
 	if err != nil {
 		return err
 	}
+	activities := make([]int64, len(s.cfg.Activities))
+	for i, a := range s.cfg.Activities {
+		activities[i] = a.ActivityID
+	}
 	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
 	if err != nil {
 		return err
 	}
 	for _, table := range rundir.Tables() {
-		if err := writeRows(dir.Table(table), func(w *rundir.RowWriter) error { return copyTable(ctx, tx, table, w) }); err != nil {
+		if err := writeRows(dir.Table(table), func(w *rundir.RowWriter) error { return copyTable(ctx, tx, table, activities, w) }); err != nil {
 			return errors.Join(fmt.Errorf("table %s: %w", table, err), tx.Rollback(ctx))
 		}
 	}
 	return tx.Commit(ctx)
 }
 
-func copyTable(ctx context.Context, tx pgx.Tx, table string, w *rundir.RowWriter) error {
-	rows, err := tx.Query(ctx, strings.ReplaceAll(tableSQL, "table_name", pgx.Identifier{table}.Sanitize()))
+func copyTable(ctx context.Context, tx pgx.Tx, table string, activities []int64, w *rundir.RowWriter) error {
+	rows, err := tx.Query(ctx, tableQuery(table), activities)
 	if err != nil {
 		return err
 	}
