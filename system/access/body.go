@@ -105,6 +105,9 @@ func (p *orderParser) space() {
 }
 
 func (p *orderParser) peek() byte {
+	if p.at < len(p.in) && p.in[p.at] > ' ' { // usually
+		return p.in[p.at]
+	}
 	p.space()
 	if p.at == len(p.in) {
 		return 0
@@ -120,6 +123,14 @@ func (p *orderParser) take(c byte) bool {
 	return true
 }
 
+// plainByte are the bytes that stand for themselves in a JSON string.
+var plainByte = func() (t [256]bool) {
+	for c := 0x20; c < 0x80; c++ {
+		t[c] = c != '"' && c != '\\'
+	}
+	return t
+}()
+
 // text reads a JSON string.
 func (p *orderParser) text() ([]byte, error) {
 	if !p.take('"') {
@@ -127,7 +138,11 @@ func (p *orderParser) text() ([]byte, error) {
 	}
 	start, plain := p.at, true
 	for ; p.at < len(p.in); p.at++ {
-		switch c := p.in[p.at]; {
+		c := p.in[p.at]
+		if plainByte[c] {
+			continue
+		}
+		switch {
 		case c == '"':
 			raw := p.in[start:p.at]
 			p.at++
@@ -154,7 +169,6 @@ func (p *orderParser) text() ([]byte, error) {
 
 // integer reads a JSON number that is a whole number within 64 bits.
 func (p *orderParser) integer(field string) (int64, error) {
-	not := &seckill.FieldError{Field: field, Reason: "must be an integer"}
 	negative := p.peek() == '-'
 	if negative {
 		p.at++
@@ -168,12 +182,10 @@ func (p *orderParser) integer(field string) (int64, error) {
 		n = n*10 + uint64(p.in[p.at]-'0')
 	}
 	switch {
-	case p.at == start:
-		return 0, not
-	case p.in[start] == '0' && p.at-start > 1:
+	case p.at > start && p.in[start] == '0' && p.at-start > 1:
 		return 0, malformed()
-	case p.at < len(p.in) && (p.in[p.at] == '.' || p.in[p.at] == 'e' || p.in[p.at] == 'E'):
-		return 0, not
+	case p.at == start, p.at < len(p.in) && (p.in[p.at] == '.' || p.in[p.at] == 'e' || p.in[p.at] == 'E'):
+		return 0, &seckill.FieldError{Field: field, Reason: "must be an integer"}
 	}
 	if negative {
 		return -int64(n), nil
