@@ -48,6 +48,7 @@ func BenchmarkOffer(b *testing.B) {
 		b.ReportMetric(ms(all.P50), "p50-ms")
 		b.ReportMetric(ms(all.P99), "p99-ms")
 		b.ReportMetric(ms(service.P99), "service-p99-ms")
+		b.ReportMetric(ms(res.ConnsFull), "conns-full-ms")
 		b.ReportMetric(float64(res.HistoryStalls), "history-stalls")
 		b.ReportMetric(float64(res.InFlightMax), "in-flight-max")
 	}
