@@ -12,6 +12,7 @@ import (
 
 func TestKeptStackOutlivesItsProcessUntilRemoved(t *testing.T) {
 	needServers(t)
+	t.Parallel()
 	base := testBase(t)
 	ctx := deadline(t)
 	first, info := runHelper(t, helperKeep, base)
@@ -72,6 +73,7 @@ func TestKeptStackOutlivesItsProcessUntilRemoved(t *testing.T) {
 
 func TestStackOfAKilledOwnerIsALeftover(t *testing.T) {
 	needServers(t)
+	t.Parallel()
 	base := testBase(t)
 	owner, info := runHelper(t, helperOwn, base)
 	l, err := readLock(info.Dir)

@@ -20,6 +20,7 @@ import (
 
 func TestTwoStacksSideBySideEachGoWithoutATrace(t *testing.T) {
 	needServers(t)
+	t.Parallel()
 	base := testBase(t)
 	var stacks [2]*Stack
 	g, ctx := errgroup.WithContext(deadline(t))
@@ -121,6 +122,7 @@ func stores(s *Stack) []store {
 }
 
 func TestServersOfAStack(t *testing.T) {
+	t.Parallel()
 	s := up(t, Options{Base: testBase(t)})
 	t.Run("have the settings that durability rests on", func(t *testing.T) { testSettings(t, s) })
 	t.Run("answer only after resume when paused", func(t *testing.T) { testPause(t, s) })

@@ -3,7 +3,7 @@ package proc
 import (
 	"errors"
 	"fmt"
-	"sync"
+	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -27,35 +27,39 @@ func Attach(name string, id Identity, logPath string) (*Process, error) {
 	p := &Process{name: name, logPath: logPath, id: id,
 		ready: make(chan struct{}), done: make(chan struct{})}
 	close(p.ready)
-	released := make(chan struct{})
-	p.release = sync.OnceFunc(func() { close(released) })
-	go p.watch(fd, released)
+	r, w, err := os.Pipe()
+	if err != nil {
+		_ = unix.Close(fd)
+		return nil, fmt.Errorf("proc: attach to %s (pid %d): %w", name, id.PID, err)
+	}
+	p.release = func() { _ = w.Close() } // closing it again is harmless
+	go p.watch(fd, r)
 	return p, nil
 }
 
-// Release stops watching an attached process within a second and leaves it running; its Done is not
-// closed any more. It does nothing for a process that this one started.
+// Release stops watching an attached process and leaves it running; its Done is not closed any more. It
+// does nothing for a process that this one started.
 func (p *Process) Release() { p.release() }
 
-// watch ends with the process it watches, or when released.
-func (p *Process) watch(fd int, released <-chan struct{}) {
-	defer unix.Close(fd)
+// watch ends with the process it watches, or when the other end of released is closed.
+func (p *Process) watch(pidfd int, released *os.File) {
+	defer unix.Close(pidfd)
+	defer p.release()
+	defer released.Close()
 	p.exit = ExitState{Code: -1}
 	for {
-		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-		// The timeout bounds the age of the CPU time and the wait for a release.
-		n, err := unix.Poll(fds, int(time.Second/time.Millisecond))
+		fds := []unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}, {Fd: int32(released.Fd()), Events: unix.POLLIN}}
+		// The timeout only bounds the age of the CPU time.
+		_, err := unix.Poll(fds, int(time.Second/time.Millisecond))
 		if u, uerr := p.usage(); uerr == nil {
 			p.exit.User, p.exit.System = u.User, u.System
 		}
-		if n > 0 || (err != nil && !errors.Is(err, unix.EINTR)) {
+		switch {
+		case fds[0].Revents != 0, err != nil && !errors.Is(err, unix.EINTR):
 			close(p.done)
 			return
-		}
-		select {
-		case <-released:
+		case fds[1].Revents != 0:
 			return
-		default:
 		}
 	}
 }

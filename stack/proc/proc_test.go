@@ -318,6 +318,21 @@ func TestAnotherProcessWithTheSamePIDIsNotMeant(t *testing.T) {
 	}
 }
 
+func TestReleasedProcessGoesOnUnwatched(t *testing.T) {
+	p := start(t, shell("p", "", "exec sleep 300"))
+	for range 3 {
+		a, err := proc.Attach("p", p.Identity(), p.LogPath())
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Release()
+		a.Release()
+	}
+	if !p.Identity().Alive() {
+		t.Error("it ended")
+	}
+}
+
 func TestChildDiesWithAKilledParent(t *testing.T) {
 	parent := exec.Command(os.Args[0])
 	parent.Env = append(os.Environ(), ownerEnv+"="+filepath.Join(t.TempDir(), "log"))
