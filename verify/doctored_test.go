@@ -216,6 +216,7 @@ func lies() []lie {
 			return "must end in exactly one of ordered, compensated, set aside, and is in ordered and in compensated: +1"
 		}},
 		{"an order nobody asked for", "I1 I3 I5 I15", func(w *world) string {
+			w.items = append(w.items, rundir.OrderItemRow{OrderID: "ord_X", LineNo: 1, SKUID: skuID, Quantity: 1})
 			w.orders = append(w.orders, rundir.OrderRow{OrderID: "ord_X", ActivityID: activityID, SKUID: skuID, UserID: 5, RequestID: "r1-1",
 				ReservationID: "resv_X", InventoryTokenID: 4, Status: "CREATED"})
 			return "order ord_X (user 5, request r1-1, CREATED) was promised a unit, and token 4 does not exist: +1 order without a unit"
@@ -258,6 +259,24 @@ func lies() []lie {
 			o := w.orders[0]
 			w.tokens = slices.DeleteFunc(w.tokens, func(t rundir.TokenRow) bool { return t.TokenID == o.InventoryTokenID })
 			return fmt.Sprintf("%s was promised a unit, and token %d does not exist: +1 order without a unit", orderWords(&o), o.InventoryTokenID)
+		}},
+		{"an order without items", "I3", func(w *world) string {
+			o := w.orders[0]
+			w.items = slices.DeleteFunc(w.items, func(i rundir.OrderItemRow) bool { return i.OrderID == o.OrderID })
+			return fmt.Sprintf("%s must be for one unit, and its items are 0: -1", orderWords(&o))
+		}},
+		{"an order for two units", "I3", func(w *world) string {
+			w.items[0].Quantity = 2
+			return "must be for one unit, and its items are 2: +1"
+		}},
+		{"a reservation decided twice", "I3", func(w *world) string {
+			w.reservations = append(w.reservations, w.reservations[0])
+			return fmt.Sprintf("reservation %s (user %d, request %s) may be decided once, and PostgreSQL decided it 2 times: +1",
+				w.reservations[0].ReservationID, w.reservations[0].UserID, w.reservations[0].RequestID)
+		}},
+		{"another total of the SKU", "I15", func(w *world) string {
+			w.skus[0].TotalStock++
+			return "the ledger issues 40 units, and the SKU's total is 41: +1"
 		}},
 		{"a free token marked claimed", "I3 I1 I15", func(w *world) string {
 			for i := range w.tokens {
@@ -488,6 +507,7 @@ func (w *world) setStock(by int64) int64 {
 // forget removes a reservation from every table of PostgreSQL.
 func (w *world) forget(id string) {
 	w.orders = slices.DeleteFunc(w.orders, func(r rundir.OrderRow) bool { return r.ReservationID == id })
+	w.items = slices.DeleteFunc(w.items, func(r rundir.OrderItemRow) bool { return r.OrderID == "ord_"+id[5:] })
 	w.reservations = slices.DeleteFunc(w.reservations, func(r rundir.ReservationRow) bool { return r.ReservationID == id })
 	w.ledger = slices.DeleteFunc(w.ledger, func(r rundir.LedgerRow) bool { return r.ReservationID == id })
 	w.inbox = slices.DeleteFunc(w.inbox, func(r rundir.InboxRow) bool { return r.ReservationID == id })

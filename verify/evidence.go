@@ -23,6 +23,7 @@ const (
 	fromMessages source = "stores/broker/messages.jsonl"
 	fromOffsets  source = "stores/broker/offsets.jsonl"
 
+	fromSKUs         source = "stores/postgres/sku_inventory.jsonl"
 	fromTokens       source = "stores/postgres/inventory_token.jsonl"
 	fromOrders       source = "stores/postgres/orders.jsonl"
 	fromItems        source = "stores/postgres/order_items.jsonl"
@@ -45,9 +46,8 @@ type evidence struct {
 	bySKU    map[skuKey]*sale
 	outbox   int64 // events not published
 	answers  *answers
-	messages int64 // create messages stored for planned activities
-	// unreadable counts stored create messages without a readable reservation.
-	unreadable int64
+	messages int64      // create messages stored for planned activities
+	stored   []position // of every create message, in the file's order
 
 	faults  map[source]*rundir.EvidenceError
 	found   []*rundir.EvidenceError // the same, in the order of reading

@@ -36,7 +36,7 @@ func statusOf(run *rundir.Run, id string) rundir.Invariant {
 // sources are all files of a run directory that a verdict leans on.
 func sources() []source {
 	return []source{fromPlan, fromTimeline, fromSnapshot, fromKeys, fromLog, fromMessages, fromOffsets, fromTokens, fromOrders,
-		fromItems, fromReservations, fromLedger, fromInbox, fromOutbox, fromDeadLetters, "history/0000.hist"}
+		fromSKUs, fromItems, fromReservations, fromLedger, fromInbox, fromOutbox, fromDeadLetters, "history/0000.hist"}
 }
 
 // Evidence that is missing, empty or cut never passes: what depends on it is
@@ -135,7 +135,7 @@ func TestAlteredFilesAreJudgedAndNeverPass(t *testing.T) {
 		violated string // "" if the removed row proves nothing by itself
 	}{
 		{fromOrders, "I1"}, {fromTokens, "I1"}, {fromLedger, "I15"}, {fromInbox, "I7"}, {fromReservations, "I4"},
-		{fromOutbox, "I9"}, {fromLog, "I10"}, {fromItems, ""}, {fromTimeline, ""},
+		{fromOutbox, "I9"}, {fromLog, "I10"}, {fromItems, "I3"}, {fromSKUs, "I15"}, {fromTimeline, ""},
 	} {
 		t.Run(string(c.file), func(t *testing.T) {
 			dir := rundir.Dir(scratch(t))
@@ -222,12 +222,30 @@ func TestAHistoryOfSeveralActivitiesIsNotGuessedAt(t *testing.T) {
 	}
 }
 
-func TestMessagesTheBrokerDeletedAreMissingEvidence(t *testing.T) {
+func TestMessagesThatAreNotThereAreMissingEvidence(t *testing.T) {
+	for name, spoil := range map[string]func(w *world){
+		"deleted by the broker": func(w *world) { w.offsets[0].Min = 3 },
+		"one removed":           func(w *world) { w.messages = slices.Delete(w.messages, 4, 5) },
+		"the last removed":      func(w *world) { w.messages = w.messages[:len(w.messages)-1] },
+		"one twice":             func(w *world) { w.messages = slices.Insert(w.messages, 4, w.messages[3]) },
+		"no offsets":            func(w *world) { w.offsets = nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := healthyWorld()
+			spoil(w)
+			run := w.judged(t)
+			if inv := statusOf(run, "I7"); inv.Status != rundir.StatusNotChecked || run.ExitCode != ExitInconclusive || !strings.HasPrefix(inv.Witness[0], "stores/broker/") {
+				t.Errorf("exit %d, %+v", run.ExitCode, inv)
+			}
+		})
+	}
+}
+
+func TestAKeyTwiceIsNoEvidence(t *testing.T) {
 	w := healthyWorld()
-	w.offsets[0].Min = 3
-	run := w.judged(t)
-	if inv := statusOf(run, "I7"); inv.Status != rundir.StatusNotChecked || run.ExitCode != ExitInconclusive {
-		t.Errorf("exit %d, %+v", run.ExitCode, inv)
+	w.keys = append(w.keys, w.keys[3])
+	if run := w.judged(t); run.ExitCode != ExitInconclusive || run.Reasons[0] != "stores/redis/keys.jsonl: holds key "+w.keys[3].Key+" twice" {
+		t.Errorf("exit %d, %q", run.ExitCode, run.Reasons)
 	}
 }
 

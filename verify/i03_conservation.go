@@ -10,10 +10,11 @@ import (
 // conservation is I3: every unit, by token id, is in exactly one place: free,
 // claimed by exactly one live order, sold, or released; and as many units
 // exist as were issued. At quiescence every reservation is in exactly one:
-// ordered, compensated, or set aside. Sums alone do not count: one unit too
-// many and another missing are two violations, not none.
+// ordered, compensated, or set aside, once; and each order is for one unit.
+// Sums alone do not count: one unit too many and another missing are two
+// violations, not none.
 var conservation = check{id: "I3", name: "conservation",
-	needs: []source{fromPlan, fromSnapshot, fromTokens, fromOrders, fromReservations, fromOutbox}, run: judgeConservation}
+	needs: []source{fromPlan, fromSnapshot, fromTokens, fromOrders, fromItems, fromReservations, fromOutbox}, run: judgeConservation}
 
 func judgeConservation(e *evidence, f *finding) {
 	for _, s := range e.sales {
@@ -43,6 +44,9 @@ func (s *sale) judgeUnits(f *finding) (misplaced int64) {
 		}
 	}
 	for _, o := range s.orders {
+		if n := s.units[o.OrderID]; n != 1 {
+			f.violate("%s: %s must be for one unit, and its items are %d: %+d", s.key(), orderWords(o), n, n-1)
+		}
 		if valid(o) && s.tokenByID[o.InventoryTokenID] == nil {
 			f.violate("%s: %s holds token %d, which does not exist: the unit is nowhere", s.key(), orderWords(o), o.InventoryTokenID)
 		}
@@ -88,6 +92,9 @@ func placeWords(places []string) string {
 func (s *sale) judgeEnds(f *finding) {
 	for _, r := range s.reservations {
 		f.check(1)
+		if r.rows > 1 {
+			f.violate("%s: reservation %s may be decided once, and PostgreSQL decided it %d times: %+d", s.key(), r, r.rows, r.rows-1)
+		}
 		if ends := r.ends(); len(ends) != 1 {
 			found := "in none of them"
 			if len(ends) > 1 {

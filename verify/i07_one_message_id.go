@@ -14,11 +14,9 @@ var oneMessageID = check{id: "I7", name: "one message id",
 	needs: []source{fromPlan, fromMessages, fromOffsets, fromReservations, fromInbox}, run: judgeOneMessageID}
 
 func judgeOneMessageID(e *evidence, f *finding) {
-	for _, o := range e.offsets {
-		if o.Topic == seckill.TopicOrderCreate && o.Min > 0 {
-			f.block(fmt.Sprintf("%s: the broker has deleted the messages of queue %d before offset %d", fromOffsets, o.Queue, o.Min))
-			return
-		}
+	if gap := e.missingMessages(); gap != "" {
+		f.block(gap)
+		return
 	}
 	for _, s := range e.sales {
 		for _, r := range s.reservations {
@@ -30,7 +28,7 @@ func judgeOneMessageID(e *evidence, f *finding) {
 			} else if len(ids) == 1 && ids[0] != want {
 				m := r.messages[0]
 				f.violate("%s: the message id of reservation %s is %s, and the broker stored %s (queue %d offset %d)",
-					s.key(), r.id, want, ids[0], m.queue, m.offset)
+					s.key(), r.id, want, ids[0], m.at.queue, m.at.offset)
 			}
 			if r.row == nil {
 				continue
@@ -49,4 +47,35 @@ func judgeOneMessageID(e *evidence, f *finding) {
 			}
 		}
 	}
+}
+
+// missingMessages says where a stored message is not in the evidence: every
+// queue must be there from offset 0 to where the broker would write next.
+func (e *evidence) missingMessages() string {
+	next := map[int]int64{}
+	for _, at := range e.stored {
+		if at.offset != next[at.queue] {
+			return fmt.Sprintf("%s: queue %d goes on with offset %d where %d is due", fromMessages, at.queue, at.offset, next[at.queue])
+		}
+		next[at.queue]++
+	}
+	known := map[int]bool{}
+	for _, o := range e.offsets {
+		if o.Topic != seckill.TopicOrderCreate {
+			continue
+		}
+		known[o.Queue] = true
+		if o.Min > 0 {
+			return fmt.Sprintf("%s: the broker has deleted the messages of queue %d before offset %d", fromOffsets, o.Queue, o.Min)
+		}
+		if next[o.Queue] < o.Max {
+			return fmt.Sprintf("%s: queue %d ends with offset %d, and the broker stored %d messages", fromMessages, o.Queue, next[o.Queue]-1, o.Max)
+		}
+	}
+	for _, queue := range sortedKeys(next) {
+		if !known[queue] {
+			return fmt.Sprintf("%s: nothing says how far queue %d was consumed", fromOffsets, queue)
+		}
+	}
+	return ""
 }

@@ -8,10 +8,11 @@ import (
 )
 
 // ledgerAgrees is I15: the insert-only ledger, replayed, gives the token
-// states, the order counts and, at quiescence, Redis' stock, exactly:
+// states, the order counts, the SKU's total and, at quiescence, Redis' stock,
+// exactly:
 // stock = issued - (sales + rejections) + returned.
 var ledgerAgrees = check{id: "I15", name: "ledger agrees",
-	needs: []source{fromPlan, fromSnapshot, fromKeys, fromTokens, fromOrders, fromReservations, fromLedger}, run: judgeLedgerAgrees}
+	needs: []source{fromPlan, fromSnapshot, fromKeys, fromSKUs, fromTokens, fromOrders, fromReservations, fromLedger}, run: judgeLedgerAgrees}
 
 // replay is what the ledger adds up to.
 type replay struct {
@@ -55,6 +56,11 @@ func (s *sale) replay(f *finding) *replay {
 func (s *sale) judgeIssue(p *replay, f *finding) {
 	if p.issued != s.plan.Tokens {
 		f.violate("%s: %d units were planned, and the ledger issues %d: %+d", s.key(), s.plan.Tokens, p.issued, p.issued-s.plan.Tokens)
+	}
+	if len(s.skus) != 1 {
+		f.violate("%s: the SKU must have one row of totals, and has %d: %+d", s.key(), len(s.skus), len(s.skus)-1)
+	} else if total := s.skus[0].TotalStock; total != p.issued {
+		f.violate("%s: the ledger issues %d units, and the SKU's total is %d: %+d", s.key(), p.issued, total, total-p.issued)
 	}
 	if orders := int64(len(s.orders)); orders != p.sales {
 		f.violate("%s: the ledger records %d sales, and there are %d orders: %+d", s.key(), p.sales, orders, orders-p.sales)

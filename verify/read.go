@@ -32,8 +32,20 @@ func (e *evidence) readStores() {
 		e.fault(fromSnapshot, err)
 	}
 	e.snapshot = snapshot
-	rows(e, fromKeys, e.redisKey)
+	seen := map[string]struct{}{}
+	rows(e, fromKeys, func(k *rundir.RedisKey) {
+		if _, twice := seen[k.Key]; twice && e.faults[fromKeys] == nil {
+			e.fault(fromKeys, &rundir.EvidenceError{File: string(fromKeys), Offset: -1, Reason: "holds key " + k.Key + " twice"})
+		}
+		seen[k.Key] = struct{}{}
+		e.redisKey(k)
+	})
 	rows(e, fromLog, e.logEntry)
+	rows(e, fromSKUs, func(row *rundir.SKURow) {
+		if s := e.bySKU[skuKey{row.ActivityID, row.SKUID}]; s != nil {
+			s.skus = append(s.skus, *row)
+		}
+	})
 	rows(e, fromTokens, func(t *rundir.TokenRow) {
 		if s := e.bySKU[skuKey{t.ActivityID, t.SKUID}]; s != nil {
 			s.tokens = append(s.tokens, t)
@@ -50,7 +62,8 @@ func (e *evidence) readStores() {
 	})
 	rows(e, fromReservations, func(row *rundir.ReservationRow) {
 		if s := e.bySKU[skuKey{row.ActivityID, row.SKUID}]; s != nil {
-			s.reservation(row.ReservationID).row = row
+			r := s.reservation(row.ReservationID)
+			r.row, r.rows = row, r.rows+1
 		}
 	})
 	rows(e, fromLedger, e.ledgerRow)
@@ -66,7 +79,13 @@ func (e *evidence) readStores() {
 			}
 		}
 	})
-	rows(e, fromItems, func(*rundir.OrderItemRow) {})
+	rows(e, fromItems, func(row *rundir.OrderItemRow) {
+		for _, s := range e.sales {
+			if row.SKUID == s.plan.SKUID {
+				s.units[row.OrderID] += row.Quantity
+			}
+		}
+	})
 	rows(e, fromDeadLetters, func(*rundir.DeadLetterRow) {})
 	e.offsets = collect[rundir.Offset](e, fromOffsets)
 }
@@ -177,6 +196,8 @@ func (e *evidence) message(m *rundir.Message) {
 	if m.Topic != seckill.TopicOrderCreate {
 		return
 	}
+	at := position{m.Queue, m.Offset}
+	e.stored = append(e.stored, at)
 	body := []byte(m.Body)
 	if len(body) == 0 {
 		body = m.BodyBytes
@@ -184,8 +205,7 @@ func (e *evidence) message(m *rundir.Message) {
 	create, err := seckill.DecodeOrderCreate(body)
 	s := e.bySKU[skuKey{create.ActivityID, create.SKUID}]
 	if err != nil && (s == nil || s.byID[create.ReservationID] == nil) {
-		e.unreadable++
-		return
+		return // without a readable reservation: I12's
 	}
 	if s == nil {
 		return
@@ -193,7 +213,7 @@ func (e *evidence) message(m *rundir.Message) {
 	e.messages++
 	r := s.reservation(create.ReservationID)
 	r.messages = append(r.messages, storedMessage{
-		id: create.MessageID, resend: create.RetryCount > 0, queue: m.Queue, offset: m.Offset})
+		id: create.MessageID, resend: create.RetryCount > 0, at: at})
 }
 
 // messageIDs lists the different message ids of the stored messages.

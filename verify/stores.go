@@ -20,6 +20,7 @@ type sale struct {
 	requests map[string]requestRecord
 	log      []rundir.LogEntry
 
+	skus   []rundir.SKURow
 	tokens []*rundir.TokenRow
 	orders []*rundir.OrderRow
 	ledger []*rundir.LedgerRow
@@ -28,12 +29,13 @@ type sale struct {
 	byID         map[string]*reservation
 	tokenByID    map[int64]*rundir.TokenRow
 	ordersByUnit map[int64][]*rundir.OrderRow
+	units        map[string]int64 // by order id, the quantity of its items
 }
 
 func newSale(a rundir.Activity) *sale {
 	return &sale{plan: a, marks: map[int64]string{}, requests: map[string]requestRecord{},
 		byID: map[string]*reservation{}, tokenByID: map[int64]*rundir.TokenRow{},
-		ordersByUnit: map[int64][]*rundir.OrderRow{}}
+		ordersByUnit: map[int64][]*rundir.OrderRow{}, units: map[string]int64{}}
 }
 
 func (s *sale) key() skuKey { return skuKey{s.plan.ActivityID, s.plan.SKUID} }
@@ -45,6 +47,7 @@ type reservation struct {
 	reserves []*rundir.LogEntry
 	returns  []*rundir.LogEntry
 	row      *rundir.ReservationRow // PostgreSQL; nil while undecided
+	rows     int                    // how often PostgreSQL has it
 	orders   []*rundir.OrderRow
 	sales    []*rundir.LedgerRow
 	rejects  []*rundir.LedgerRow
@@ -53,12 +56,17 @@ type reservation struct {
 	events   []seckill.Event
 }
 
+// position is where the broker stored a message.
+type position struct {
+	queue  int
+	offset int64
+}
+
 // storedMessage is one create message of a reservation at the broker.
 type storedMessage struct {
 	id     string
 	resend bool // by the scanner
-	queue  int
-	offset int64
+	at     position
 }
 
 func (s *sale) reservation(id string) *reservation {

@@ -65,6 +65,7 @@ func (w *world) write(t fataler, dir rundir.Dir) {
 	writeRows(t, dir.Messages(), w.messages)
 	writeRows(t, dir.Offsets(), w.offsets)
 	writeRows(t, dir.Table("inventory_token"), w.tokens)
+	writeRows(t, dir.Table("sku_inventory"), w.skus)
 	writeRows(t, dir.Table("orders"), w.orders)
 	writeRows(t, dir.Table("order_items"), w.items)
 	writeRows(t, dir.Table("inventory_reservation"), w.reservations)
