@@ -82,7 +82,8 @@ func removeLockLast(dir string) error {
 }
 
 // freeSharedMemory removes the small System V segment that a killed PostgreSQL leaves: the one with the
-// key and id that line 7 of postmaster.pid names, if the process of line 1 created it.
+// key and id that line 7 of postmaster.pid names, if the process of line 1 created it (negative for the
+// single process that initdb runs).
 func freeSharedMemory(data string) error {
 	b, err := os.ReadFile(filepath.Join(data, "postmaster.pid"))
 	if errors.Is(err, os.ErrNotExist) {
@@ -110,7 +111,7 @@ func freeSharedMemory(data string) error {
 	} else if err != nil {
 		return fmt.Errorf("look at shared memory %d: %w", id, err)
 	}
-	if uint64(int64(seg.Perm.Key)) != key || seg.Cpid != pid {
+	if uint64(int64(seg.Perm.Key)) != key || max(pid, -pid) != seg.Cpid {
 		return nil
 	}
 	if _, err := unix.SysvShmCtl(id, unix.IPC_RMID, nil); err != nil && !errors.Is(err, unix.EINVAL) {
