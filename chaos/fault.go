@@ -20,7 +20,8 @@ type Fault interface {
 	Inject(ctx context.Context) error
 	// WaitUntilItBites returns what it hit.
 	WaitUntilItBites(ctx context.Context) (hits map[string]int64, detail string, err error)
-	// Heal takes the fault away.
+	// Heal takes the fault away, so that it cannot bite any more. It is called
+	// after an Inject that failed, too.
 	Heal(ctx context.Context) error
 	// WaitUntilHealed returns when the target works again.
 	WaitUntilHealed(ctx context.Context) error
@@ -33,40 +34,70 @@ type Limits struct {
 	Heal time.Duration // from Heal until it works again
 }
 
+// Validate says in one line what is wrong, or nil.
+func (l Limits) Validate() error {
+	if l.Bite <= 0 || l.Down < 0 || l.Heal <= 0 {
+		return fmt.Errorf("limits of a fault: bite in %v, down for %v, heal in %v: must be positive, down at least 0s", l.Bite, l.Down, l.Heal)
+	}
+	return nil
+}
+
 // ErrNoBite says that the fault did not bite in time.
 var ErrNoBite = errors.New("the fault did not bite")
 
 // Drive takes a fault that was set up through its life and notes each step.
-// Whatever happens, it heals what it broke before it returns; a fault that
-// did not bite is ErrNoBite.
+// Whatever happens, also when ctx ends, it heals what it broke before it
+// returns. A fault that did not bite is ErrNoBite; one that was cut short by
+// ctx is ctx's error.
 func Drive(ctx context.Context, f Fault, limits Limits, t *Timeline) error {
+	err := strike(ctx, f, limits, t)
+	if err != nil && !errors.Is(err, ErrNoBite) {
+		t.Add(f.Name(), f.Target(), "failed", nil, err.Error())
+	}
+	healing, cancel := context.WithTimeout(context.WithoutCancel(ctx), limits.Heal)
+	defer cancel()
+	if herr := heal(healing, f, t); herr != nil {
+		t.Add(f.Name(), f.Target(), "not healed", nil, herr.Error())
+		err = errors.Join(err, herr)
+	}
+	return err
+}
+
+// strike breaks the target and keeps it broken for limits.Down.
+func strike(ctx context.Context, f Fault, limits Limits, t *Timeline) error {
 	if err := f.Inject(ctx); err != nil {
 		return fmt.Errorf("inject %s: %w", f.Name(), err)
 	}
 	t.Add(f.Name(), f.Target(), "injected", nil, "")
 	bite, cancel := context.WithTimeout(ctx, limits.Bite)
-	hits, detail, biteErr := f.WaitUntilItBites(bite)
-	cancel()
-	if biteErr == nil {
-		t.Add(f.Name(), f.Target(), "bit", hits, detail)
-		select {
-		case <-ctx.Done():
-		case <-time.After(limits.Down):
-		}
-	} else if ctx.Err() == nil && errors.Is(biteErr, context.DeadlineExceeded) {
-		biteErr = fmt.Errorf("%s: %w within %v", f.Name(), ErrNoBite, limits.Bite)
-		t.Add(f.Name(), f.Target(), "did not bite", nil, "")
-	}
-	heal, cancel := context.WithTimeout(context.WithoutCancel(ctx), limits.Heal)
 	defer cancel()
-	err := f.Heal(heal)
-	if err == nil {
-		t.Add(f.Name(), f.Target(), "healing", nil, "")
-		err = f.WaitUntilHealed(heal)
-	}
+	hits, detail, err := f.WaitUntilItBites(bite)
 	if err != nil {
-		return errors.Join(biteErr, fmt.Errorf("heal %s: %w", f.Name(), err))
+		if ctx.Err() == nil && bite.Err() != nil && errors.Is(err, context.DeadlineExceeded) {
+			t.Add(f.Name(), f.Target(), "did not bite", nil, "")
+			return fmt.Errorf("%s: %w within %v", f.Name(), ErrNoBite, limits.Bite)
+		}
+		return fmt.Errorf("wait for %s: %w", f.Name(), err)
+	}
+	t.Add(f.Name(), f.Target(), "bit", hits, detail)
+	down := time.NewTimer(limits.Down)
+	defer down.Stop()
+	select {
+	case <-down.C:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%s: %w", f.Name(), ctx.Err())
+	}
+}
+
+func heal(ctx context.Context, f Fault, t *Timeline) error {
+	if err := f.Heal(ctx); err != nil {
+		return fmt.Errorf("heal %s: %w", f.Name(), err)
+	}
+	t.Add(f.Name(), f.Target(), "healing", nil, "")
+	if err := f.WaitUntilHealed(ctx); err != nil {
+		return fmt.Errorf("heal %s: %w", f.Name(), err)
 	}
 	t.Add(f.Name(), f.Target(), "healed", nil, "")
-	return biteErr
+	return nil
 }

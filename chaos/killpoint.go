@@ -23,6 +23,9 @@ type Armable interface {
 	Ended() <-chan struct{}
 	// EndSignal is the signal that ended it, 0 if none did.
 	EndSignal() syscall.Signal
+	// Stop ends it in order; an error says that it had to be killed. It is no
+	// error if it has ended.
+	Stop(ctx context.Context) error
 	// Restart starts it again, unarmed, and returns when it is ready.
 	Restart(ctx context.Context) error
 }
@@ -71,20 +74,20 @@ func (k *KillAtPoint) WaitUntilItBites(ctx context.Context) (map[string]int64, s
 			killed, last = killed+1, h
 		}
 	}
-	if killed == 0 || k.Process.EndSignal() != syscall.SIGKILL {
-		return nil, "", fmt.Errorf("%s ended by %v without reaching %s: see its log", k.Process.Name(), k.Process.EndSignal(), k.Point)
+	if signal := k.Process.EndSignal(); killed == 0 || signal != syscall.SIGKILL {
+		how := "by itself"
+		if signal != 0 {
+			how = "by signal " + signal.String()
+		}
+		return nil, "", fmt.Errorf("%s ended %s, not at %s: see its log", k.Process.Name(), how, k.Point)
 	}
 	return map[string]int64{"killed": killed}, fmt.Sprintf("pid %d at hit %d of the point, %s", last.PID, last.Count, last.At), nil
 }
 
-// Heal starts the process again.
+// Heal starts the process again, unarmed. One that never reached its point is
+// ended for that: armed, it could still die when nobody waits for it.
 func (k *KillAtPoint) Heal(ctx context.Context) error {
-	select {
-	case <-k.Process.Ended():
-		return k.Process.Restart(ctx)
-	default: // it never reached its point: nothing is broken
-		return nil
-	}
+	return errors.Join(k.Process.Stop(ctx), k.Process.Restart(ctx))
 }
 
 // WaitUntilHealed has nothing to wait for: Restart returns when it is ready.

@@ -1,14 +1,17 @@
 package chaos
 
 import (
+	"errors"
+	"fmt"
 	"sync"
 	"time"
 
 	"github.com/hotsku/hotsku/verify/rundir"
 )
 
-// Timeline is the run's timeline.jsonl as it is written. Safe for concurrent
-// use.
+// Timeline is the run's timeline.jsonl as it is written. From the start of the
+// load an event is in the file when the call that notes it returns, so that a
+// run that is cut short keeps it. Safe for concurrent use.
 type Timeline struct {
 	mu      sync.Mutex
 	rows    *rundir.RowWriter
@@ -56,8 +59,8 @@ func (t *Timeline) Add(actor, target, event string, hits map[string]int64, detai
 }
 
 func (t *Timeline) write(e rundir.TimelineEvent) {
-	if err := t.rows.Write(e); err != nil && t.err == nil {
-		t.err = err
+	if err := errors.Join(t.rows.Write(e), t.rows.Flush()); err != nil && t.err == nil {
+		t.err = fmt.Errorf("note %s of %s in the timeline: %w", e.Event, e.Target, err)
 	}
 }
 

@@ -121,7 +121,7 @@ func (f *Fleet) Stop(ctx context.Context) error {
 	errs := make([]error, len(members))
 	var wg sync.WaitGroup
 	for i, m := range members {
-		wg.Go(func() { errs[i] = m.stop(ctx) })
+		wg.Go(func() { errs[i] = m.Stop(ctx) })
 	}
 	wg.Wait()
 	return errors.Join(errs...)

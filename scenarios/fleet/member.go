@@ -102,7 +102,9 @@ func (m *Member) start(ctx context.Context) error {
 	return nil
 }
 
-func (m *Member) stop(ctx context.Context) error {
+// Stop ends the process by SIGTERM; one that does not end in time is killed,
+// and the error says so. It is no error if it does not run.
+func (m *Member) Stop(ctx context.Context) error {
 	if p := m.current(); p != nil {
 		return p.Stop(ctx, m.fleet.cfg.StopGrace)
 	}
