@@ -44,20 +44,6 @@ func named(r *history.Record) string {
 	return seckill.ReservationIDOfTag(r.Tag)
 }
 
-// unanswered says that the request may have been acted on without the user
-// being told: no answer, or UNAVAILABLE, which may mean unknown after
-// dispatch.
-func unanswered(r *history.Record) bool {
-	switch r.Outcome {
-	case history.Failed, history.TimedOut, history.Unfinished:
-		return true
-	case history.Completed:
-		code := codeOf(r)
-		return code == seckill.CodeNone || code == seckill.CodeUnavailable
-	}
-	return false
-}
-
 // unchanged says that the answer promises that it changed nothing.
 func unchanged(c seckill.Code) bool {
 	return c == seckill.CodeSoldOut || c == seckill.CodeRateLimited

@@ -155,6 +155,9 @@ func TestJSONFilesKeepTheirFormatAndAreNeverReadCut(t *testing.T) {
 	testJSONFile(t, "run.json", exampleRun())
 	testJSONFile(t, "snapshot.json", exampleSnapshot())
 	testJSONFile(t, "load.json", exampleMeasurements())
+	run := exampleRun()
+	testJSONFile(t, "extras.json", &Extras{Schema: ExtrasSchema, Environment: run.Environment, Redis: run.Redis, MQ: run.MQ,
+		Postgres: run.Postgres, CPUSeconds: run.CPUSeconds, Funnel: run.Funnel})
 }
 
 func TestReadJSONNamesWhatIsWrong(t *testing.T) {

@@ -51,7 +51,7 @@ func (s *Stores) redisVersion(ctx context.Context) (string, error) {
 			return strings.TrimSpace(v), nil
 		}
 	}
-	return "", errors.New("Redis does not tell its version")
+	return "", errors.New("no redis_version in the answer to INFO")
 }
 
 func (s *Stores) takeRedis(ctx context.Context, dir rundir.Dir) error {
