@@ -18,8 +18,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/hotsku/hotsku/stack"
 	"github.com/hotsku/hotsku/system/seckill"
@@ -30,6 +34,10 @@ type Binaries struct{ Plain, Chaos string }
 
 // FindBinaries looks for the product's binaries in dir.
 func FindBinaries(dir string) (Binaries, error) {
+	dir, err := filepath.Abs(dir) // a bare name would be looked up in PATH
+	if err != nil {
+		return Binaries{}, fmt.Errorf("find the product's binaries: %w", err)
+	}
 	b := Binaries{Plain: filepath.Join(dir, "seckill"), Chaos: filepath.Join(dir, "seckill-chaos")}
 	for _, path := range []string{b.Plain, b.Chaos} {
 		if _, err := exec.LookPath(path); err != nil {
@@ -54,7 +62,8 @@ type Config struct {
 	TokenKey  string // ID:SECRET
 	LogDir    string // one log a process
 	Seed      uint64 // each process's ids are a function of it, its name and its restarts
-	// StartTimeout bounds one process's way to its ready line.
+	// StartTimeout bounds one process's way to its ready line, and one command
+	// of Run.
 	StartTimeout time.Duration
 	// StopGrace is how long a process may take to end by SIGTERM.
 	StopGrace time.Duration
@@ -102,20 +111,17 @@ func (f *Fleet) Members() []*Member {
 }
 
 // Start starts every member at once and returns when all are ready, or when
-// one failed.
+// one failed: the others are then not waited for. Stop ends what runs.
 func (f *Fleet) Start(ctx context.Context) error {
-	members := f.Members()
-	errs := make([]error, len(members))
-	var wg sync.WaitGroup
-	for i, m := range members {
-		wg.Go(func() { errs[i] = m.start(ctx) })
+	g, ctx := errgroup.WithContext(ctx)
+	for _, m := range f.Members() {
+		g.Go(func() error { return m.start(ctx) })
 	}
-	wg.Wait()
-	return errors.Join(errs...)
+	return g.Wait()
 }
 
-// Stop ends every member in order; those that do not end in time are killed
-// and named in the error.
+// Stop ends every member at once, by SIGTERM; those that do not end in time
+// are killed and named in the error.
 func (f *Fleet) Stop(ctx context.Context) error {
 	members := f.Members()
 	errs := make([]error, len(members))
@@ -130,17 +136,23 @@ func (f *Fleet) Stop(ctx context.Context) error {
 // Run runs one of the product's commands to its end, such as migrate, and
 // returns what it printed.
 func (f *Fleet) Run(ctx context.Context, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, f.cfg.StartTimeout, fmt.Errorf("no end within %v", f.cfg.StartTimeout))
+	defer cancel()
 	cmd := exec.CommandContext(ctx, f.cfg.Binaries.Plain, args...)
 	cmd.Env = append(os.Environ(), f.environment()...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C reaches the harness alone
+	cmd.WaitDelay = time.Second                           // a child of it may hold its output open
 	out, err := cmd.Output()
-	if err != nil {
-		var exit *exec.ExitError
-		if errors.As(err, &exit) {
-			return "", fmt.Errorf("seckill %s: %w: %s", args[0], err, oneLine(exit.Stderr))
-		}
-		return "", fmt.Errorf("seckill %s: %w", args[0], err)
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return string(out), nil
+	case ctx.Err() != nil:
+		return "", fmt.Errorf("seckill %s: %w", strings.Join(args, " "), context.Cause(ctx))
+	case errors.As(err, &exit):
+		return "", fmt.Errorf("seckill %s: %w: %s", strings.Join(args, " "), err, lastLine(exit.Stderr))
 	}
-	return string(out), nil
+	return "", fmt.Errorf("seckill %s: %w", strings.Join(args, " "), err)
 }
 
 func (f *Fleet) environment() []string {
@@ -162,16 +174,16 @@ func readyLine(line []byte) (seckill.Ready, bool) {
 	return r, json.Unmarshal(line, &r) == nil && r.Role != "" && r.PID > 0
 }
 
-func oneLine(b []byte) string {
-	if len(b) > 400 {
-		b = b[len(b)-400:]
+// lastLine is the last line that says something, cut to what fits a message.
+func lastLine(out []byte) string {
+	const most = 400
+	lines := strings.Split(strings.TrimSpace(strings.ToValidUTF8(string(out), "�")), "\n")
+	line := []rune(lines[len(lines)-1])
+	if len(line) > most {
+		line = append(line[:most], '…')
 	}
-	out := make([]byte, 0, len(b))
-	for _, c := range b {
-		if c == '\n' {
-			c = ' '
-		}
-		out = append(out, c)
+	if len(line) == 0 {
+		return "it said nothing"
 	}
-	return string(out)
+	return string(line)
 }

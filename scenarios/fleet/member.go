@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -23,8 +22,8 @@ type Member struct {
 	mu      sync.Mutex
 	starts  int
 	process *proc.Process
-	ready   seckill.Ready
-	listen  string // kept through restarts: clients know it
+	ready   seckill.Ready // zero until the present process is ready
+	listen  string        // kept through restarts: clients know it
 	armed   []string
 	used    time.Duration // CPU of the processes before the present one
 }
@@ -57,8 +56,12 @@ func (m *Member) Arm(spec, file string) {
 }
 
 func (m *Member) start(ctx context.Context) error {
-	m.mu.Lock()
 	f := m.fleet
+	m.mu.Lock()
+	if m.process != nil && !ended(m.process) {
+		m.mu.Unlock()
+		return fmt.Errorf("start %s: it is running", m.role.Name)
+	}
 	path := f.cfg.Binaries.Plain
 	if m.role.Chaos || len(m.armed) > 0 {
 		path = f.cfg.Binaries.Chaos
@@ -88,10 +91,13 @@ func (m *Member) start(ctx context.Context) error {
 		m.mu.Unlock()
 		return fmt.Errorf("start %s: %w", m.role.Name, err)
 	}
-	m.process = p
+	if m.process != nil {
+		m.used += used(m.process)
+	}
+	m.process, m.ready = p, seckill.Ready{}
 	m.mu.Unlock()
 
-	wait, cancel := context.WithTimeout(ctx, f.cfg.StartTimeout)
+	wait, cancel := context.WithTimeoutCause(ctx, f.cfg.StartTimeout, fmt.Errorf("no ready line within %v: see its log %s", f.cfg.StartTimeout, p.LogPath()))
 	defer cancel()
 	if err := p.WaitReady(wait); err != nil {
 		return fmt.Errorf("start %s: %w", m.role.Name, err)
@@ -151,35 +157,32 @@ func (m *Member) EndSignal() syscall.Signal {
 
 // Restart starts the process again after its end, on the same address.
 func (m *Member) Restart(ctx context.Context) error {
-	p := m.current()
-	if p == nil {
-		return errors.New("restart: " + m.role.Name + " never ran")
-	}
-	select {
-	case <-p.Done():
-	default:
-		return errors.New("restart: " + m.role.Name + " is running")
-	}
-	usage, err := p.Usage()
-	if err == nil {
-		m.mu.Lock()
-		m.used += usage.User + usage.System
-		m.mu.Unlock()
+	if m.current() == nil {
+		return fmt.Errorf("restart %s: it never ran", m.role.Name)
 	}
 	return m.start(ctx)
 }
 
 // CPU is the time all processes of this member used.
 func (m *Member) CPU() time.Duration {
-	p := m.current()
 	m.mu.Lock()
-	used := m.used
-	m.mu.Unlock()
-	if p == nil {
-		return used
+	defer m.mu.Unlock()
+	if m.process == nil {
+		return m.used
 	}
-	if usage, err := p.Usage(); err == nil {
-		used += usage.User + usage.System
+	return m.used + used(m.process)
+}
+
+// used is a process's CPU time so far, 0 if it cannot be told.
+func used(p *proc.Process) time.Duration {
+	usage, err := p.Usage()
+	if err != nil {
+		return 0
 	}
-	return used
+	return usage.User + usage.System
+}
+
+func ended(p *proc.Process) bool {
+	_, is := p.ExitState()
+	return is
 }

@@ -4,8 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"net/http"
+	"slices"
+	"time"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
@@ -15,17 +18,27 @@ import (
 // Metrics is one scrape of a process.
 type Metrics map[string]*dto.MetricFamily
 
+// scrapeTimeout bounds one scrape: a process may be frozen.
+const scrapeTimeout = 5 * time.Second
+
 // Scrape reads the member's metrics.
 func (m *Member) Scrape(ctx context.Context) (Metrics, error) {
 	admin := m.Admin()
 	if admin == "" {
 		return nil, fmt.Errorf("scrape %s: it is not ready", m.role.Name)
 	}
+	ctx, cancel := context.WithTimeout(ctx, scrapeTimeout)
+	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+admin+"/metrics", nil)
 	if err != nil {
 		return nil, fmt.Errorf("scrape %s: %w", m.role.Name, err)
 	}
+	req.Close = true // scrapes are rare
 	resp, err := http.DefaultClient.Do(req)
+	if p := m.current(); err != nil && ended(p) {
+		state, _ := p.ExitState()
+		return nil, fmt.Errorf("scrape %s: it has ended (%v): see its log %s", m.role.Name, state, p.LogPath())
+	}
 	if err != nil {
 		return nil, fmt.Errorf("scrape %s: %w", m.role.Name, err)
 	}
@@ -50,42 +63,45 @@ func (m Metrics) Count(name string) int64 {
 	return int64(total)
 }
 
-// QuantileSince estimates a quantile of a histogram's samples since an
-// earlier scrape, in the histogram's unit: linear within a bucket, as
-// Prometheus does. NaN if there were none.
+// QuantileSince estimates a quantile (0 to 1) of a histogram's samples since
+// an earlier scrape, over all its labels, in the histogram's unit: linear
+// within a bucket, as Prometheus does. A histogram that is not in before, or
+// that began anew since, counts whole. NaN if there were no samples.
 func (m Metrics) QuantileSince(before Metrics, name string, q float64) float64 {
-	now, was := buckets(m[name]), buckets(before[name])
-	total := 0.0
-	for i := range now {
-		if i < len(was) {
-			now[i].count -= was[i].count
-		}
-		total = math.Max(total, now[i].count)
+	now, was := cumulative(m[name]), cumulative(before[name])
+	if now[math.Inf(1)] < was[math.Inf(1)] {
+		was = nil // the process was started again
 	}
-	if total == 0 {
+	total := now[math.Inf(1)] - was[math.Inf(1)]
+	if total <= 0 {
 		return math.NaN()
 	}
 	rank, lower, below := q*total, 0.0, 0.0
-	for _, b := range now {
-		if b.count >= rank {
-			if math.IsInf(b.upper, 1) {
+	for _, upper := range slices.Sorted(maps.Keys(now)) {
+		count := now[upper] - was[upper]
+		if count >= rank && count > below {
+			if math.IsInf(upper, 1) {
 				return lower
 			}
-			return lower + (b.upper-lower)*(rank-below)/(b.count-below)
+			return lower + (upper-lower)*(rank-below)/(count-below)
 		}
-		lower, below = b.upper, b.count
+		lower, below = upper, count
 	}
 	return lower
 }
 
-type bucket struct{ upper, count float64 }
-
-func buckets(f *dto.MetricFamily) []bucket {
-	var out []bucket
+// cumulative sums the counts of a histogram's buckets over all labels, by
+// upper bound; that of +Inf is all samples.
+func cumulative(f *dto.MetricFamily) map[float64]float64 {
+	out := map[float64]float64{}
 	for _, metric := range f.GetMetric() {
-		for _, b := range metric.GetHistogram().GetBucket() {
-			out = append(out, bucket{b.GetUpperBound(), float64(b.GetCumulativeCount())})
+		h := metric.GetHistogram()
+		for _, b := range h.GetBucket() {
+			if !math.IsInf(b.GetUpperBound(), 1) {
+				out[b.GetUpperBound()] += float64(b.GetCumulativeCount())
+			}
 		}
+		out[math.Inf(1)] += float64(h.GetSampleCount())
 	}
 	return out
 }
