@@ -57,7 +57,7 @@ func play(args []string) int {
 	case "hang":
 		select {}
 	case "burn":
-		for end := time.Now().Add(time.Second); cpu() < 60*time.Millisecond && time.Now().Before(end); {
+		for end := time.Now().Add(5 * time.Second); cpu() < 100*time.Millisecond && time.Now().Before(end); {
 		}
 	}
 	ready := seckill.Ready{Role: args[1], PID: os.Getpid()}
