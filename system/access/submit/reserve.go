@@ -32,9 +32,29 @@ func (s *Service) reserveLoop() {
 
 func (s *Service) judge(batch []*ticket) {
 	defer s.inFlight.Add(int64(-len(batch)))
+	for rest := batch; len(rest) > 0; { // usually one SKU, one call
+		sku := rest[0].cmd
+		var same, others []*ticket
+		for _, t := range rest {
+			if t.cmd.ActivityID == sku.ActivityID && t.cmd.SKUID == sku.SKUID {
+				same = append(same, t)
+			} else {
+				others = append(others, t)
+			}
+		}
+		// Looked at before each call: an earlier SKU's may have taken long.
+		if live := s.expire(same); len(live) > 0 {
+			s.judgeSKU(sku.ActivityID, sku.SKUID, live)
+		}
+		rest = others
+	}
+}
+
+// expire turns away those who waited too long, and returns the others.
+func (s *Service) expire(tickets []*ticket) []*ticket {
 	now := time.Now()
-	live := batch[:0:len(batch)]
-	for _, t := range batch {
+	live := tickets[:0]
+	for _, t := range tickets {
 		if now.Sub(t.arrived) > s.cfg.QueueWait {
 			s.Stats.Expired.Add(1)
 			t.reply(RateLimited(t.cmd.RequestID))
@@ -42,19 +62,7 @@ func (s *Service) judge(batch []*ticket) {
 		}
 		live = append(live, t)
 	}
-	for len(live) > 0 { // usually one SKU, one call
-		sku := live[0].cmd
-		var same, rest []*ticket
-		for _, t := range live {
-			if t.cmd.ActivityID == sku.ActivityID && t.cmd.SKUID == sku.SKUID {
-				same = append(same, t)
-			} else {
-				rest = append(rest, t)
-			}
-		}
-		s.judgeSKU(sku.ActivityID, sku.SKUID, same)
-		live = rest
-	}
+	return live
 }
 
 func (s *Service) judgeSKU(activityID, skuID int64, tickets []*ticket) {
@@ -112,8 +120,10 @@ func answerOf(requestID string, o *reservation.Outcome) *seckill.Answer {
 		a.Code = seckill.CodeDuplicateUser
 	case reservation.VerdictNotOpen:
 		a.Code = seckill.CodeActivityInvalid
-	default:
+	case reservation.VerdictSoldOut:
 		a.Code = seckill.CodeSoldOut
+	default: // R9.1.2: never taken for one of the above
+		a.Code, a.Reason = seckill.CodeUnavailable, "unknown verdict"
 	}
 	return a
 }
