@@ -42,13 +42,17 @@ func (l Limits) Validate() error {
 	return nil
 }
 
-// ErrNoBite says that the fault did not bite in time.
-var ErrNoBite = errors.New("the fault did not bite")
+// Errors of Drive, for errors.Is; it may return both at once.
+var (
+	// ErrNoBite says that the fault did not bite in time.
+	ErrNoBite = errors.New("the fault did not bite")
+	// ErrNotHealed says that the target does not work again.
+	ErrNotHealed = errors.New("the fault was not healed")
+)
 
 // Drive takes a fault that was set up through its life and notes each step.
 // Whatever happens, also when ctx ends, it heals what it broke before it
-// returns. A fault that did not bite is ErrNoBite; one that was cut short by
-// ctx is ctx's error.
+// returns. One that was cut short by ctx is ctx's error.
 func Drive(ctx context.Context, f Fault, limits Limits, t *Timeline) error {
 	err := strike(ctx, f, limits, t)
 	if err != nil && !errors.Is(err, ErrNoBite) {
@@ -58,7 +62,7 @@ func Drive(ctx context.Context, f Fault, limits Limits, t *Timeline) error {
 	defer cancel()
 	if herr := heal(healing, f, t); herr != nil {
 		t.Add(f.Name(), f.Target(), "not healed", nil, herr.Error())
-		err = errors.Join(err, herr)
+		err = errors.Join(err, fmt.Errorf("%s: %w: %w", f.Name(), ErrNotHealed, herr))
 	}
 	return err
 }
@@ -92,11 +96,11 @@ func strike(ctx context.Context, f Fault, limits Limits, t *Timeline) error {
 
 func heal(ctx context.Context, f Fault, t *Timeline) error {
 	if err := f.Heal(ctx); err != nil {
-		return fmt.Errorf("heal %s: %w", f.Name(), err)
+		return err
 	}
 	t.Add(f.Name(), f.Target(), "healing", nil, "")
 	if err := f.WaitUntilHealed(ctx); err != nil {
-		return fmt.Errorf("heal %s: %w", f.Name(), err)
+		return err
 	}
 	t.Add(f.Name(), f.Target(), "healed", nil, "")
 	return nil

@@ -90,6 +90,9 @@ func TestDrive(t *testing.T) {
 			line, dir := newTimeline(t, time.Now)
 			f := &script{on: c.on}
 			err := Drive(t.Context(), f, c.limits, line)
+			if broken := slices.Contains(c.events, "not healed"); errors.Is(err, ErrNotHealed) != broken {
+				t.Errorf("error is %v; it was healed: %v", err, !broken)
+			}
 			if !errors.Is(err, c.is) || c.not != nil && errors.Is(err, c.not) {
 				t.Errorf("error is %v, want %v and not %v", err, c.is, c.not)
 			}
