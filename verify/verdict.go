@@ -22,7 +22,7 @@ func (j *Judgement) decide(run *rundir.Run) {
 		missed, unmeasured = judgeSLOs(j.plan, run)
 	}
 	unproved := append(j.unproved(run), unmeasured...)
-	enforced := j.plan != nil && j.plan.SLOMode == "enforce"
+	enforced := j.plan != nil && j.plan.SLOMode == rundir.SLOEnforce
 
 	run.Reasons = append(append(violated, unproved...), missed...)
 	switch {

@@ -5,6 +5,12 @@ import (
 	"time"
 )
 
+// SLO modes of a plan.
+const (
+	SLOEnforce = "enforce" // a missed SLO fails the run
+	SLOReport  = "report"  // it is shown only
+)
+
 // PlanSchema is the version of plan.json this build writes and reads.
 const PlanSchema = 1
 
@@ -85,7 +91,7 @@ func (p *Plan) Validate() error {
 		return fmt.Errorf("plan.json: no activity")
 	case p.Load.Scheduled <= 0:
 		return fmt.Errorf("plan.json: load.scheduled is %d, must be positive", p.Load.Scheduled)
-	case p.SLOMode != "enforce" && p.SLOMode != "report":
+	case p.SLOMode != SLOEnforce && p.SLOMode != SLOReport:
 		return fmt.Errorf("plan.json: slo_mode %q, must be enforce or report", p.SLOMode)
 	}
 	for _, a := range p.Activities {
