@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -40,6 +42,7 @@ type Gate struct {
 	slog  *slog.Logger
 	start time.Time // monotonic reference
 	skus  atomic.Pointer[map[reservation.SKU]*skuGate]
+	blind bool // the last look for activities failed; Run's
 }
 
 // skuGate is what is known of one SKU. One writer, Run.
@@ -47,7 +50,8 @@ type skuGate struct {
 	soldOut   atomic.Bool
 	confirmed atomic.Int64 // ns since Gate.start at which the last read that reached the tail began; 0: never
 	members   *memberSet
-	position  string // in the log; writer's
+	position  string // of the last entry applied; writer's
+	blind     bool   // the last read failed; writer's
 }
 
 // NewGate returns a gate that knows nothing until Run has read.
@@ -79,16 +83,19 @@ func (g *Gate) Run(ctx context.Context) {
 	var discovered time.Time
 	for {
 		if now := time.Now(); now.Sub(discovered) >= g.cfg.Discover {
-			if err := g.discover(ctx); err != nil && ctx.Err() == nil {
+			err := g.discover(ctx)
+			if err != nil && ctx.Err() == nil && !g.blind {
 				g.slog.Warn("gate cannot list activities", "error", err)
 			}
-			discovered = now
+			g.blind, discovered = err != nil, now
 		}
 		for sku, s := range *g.skus.Load() {
-			if err := g.follow(ctx, sku, s); err != nil && ctx.Err() == nil {
+			err := g.follow(ctx, sku, s)
+			if err != nil && ctx.Err() == nil && !s.blind { // once an outage, not fifty times a second
 				g.slog.Warn("gate cannot read the change log; it opens when its knowledge is too old",
 					"activity_id", sku.ActivityID, "sku_id", sku.SKUID, "error", err)
 			}
+			s.blind = err != nil
 		}
 		select {
 		case <-ctx.Done():
@@ -125,15 +132,30 @@ func (g *Gate) discover(ctx context.Context) error {
 	return nil
 }
 
-// follow reads a SKU's log to its tail.
+// follow reads a SKU's log to its tail. It reads the last applied entry once
+// more: a log without it is not the log that was read (Redis lost its data,
+// or came back with older data), and what was learnt of that one is void.
 func (g *Gate) follow(ctx context.Context, sku reservation.SKU, s *skuGate) error {
 	for {
+		after, err := before(s.position)
+		if err != nil {
+			return fmt.Errorf("follow change log: %w", err)
+		}
 		began := int64(time.Since(g.start))
 		readCtx, cancel := context.WithTimeout(ctx, g.cfg.Read)
-		changes, atTail, err := g.log.ReadLog(readCtx, sku.ActivityID, sku.SKUID, s.position)
+		changes, atTail, err := g.log.ReadLog(readCtx, sku.ActivityID, sku.SKUID, after)
 		cancel()
 		if err != nil {
 			return fmt.Errorf("follow change log: %w", err)
+		}
+		if s.position != reservation.LogStart {
+			if len(changes) == 0 || changes[0].ID != s.position {
+				g.slog.Warn("the change log is not the one the gate knew; reading it anew",
+					"activity_id", sku.ActivityID, "sku_id", sku.SKUID, "position", s.position)
+				s.forget()
+				continue
+			}
+			changes = changes[1:]
 		}
 		for _, c := range changes {
 			for _, user := range c.Users {
@@ -147,4 +169,30 @@ func (g *Gate) follow(ctx context.Context, sku reservation.SKU, s *skuGate) erro
 			return nil
 		}
 	}
+}
+
+// forget opens the gate until the log was read to its tail again. Members
+// stay: one too many only takes the way to Redis.
+func (s *skuGate) forget() {
+	s.confirmed.Store(0)
+	s.soldOut.Store(false)
+	s.position = reservation.LogStart
+}
+
+// before is the position right before an entry of the log, so that a read
+// after it begins with that entry; LogStart itself has none before it.
+func before(position string) (string, error) {
+	if position == reservation.LogStart {
+		return position, nil
+	}
+	ms, seq, _ := strings.Cut(position, "-")
+	m, merr := strconv.ParseUint(ms, 10, 64)
+	n, nerr := strconv.ParseUint(seq, 10, 64)
+	switch {
+	case merr != nil || nerr != nil || m == 0 && n == 0:
+		return "", fmt.Errorf("position %q is no stream id", position)
+	case n > 0:
+		return ms + "-" + strconv.FormatUint(n-1, 10), nil
+	}
+	return strconv.FormatUint(m-1, 10) + "-18446744073709551615", nil // the highest sequence number
 }
