@@ -22,7 +22,7 @@ const (
 	warmUpActivityID = 10000
 	firstUser        = 1_000_000_000
 	priceCents       = 9900
-	saleLength       = time.Hour
+	saleLength       = DurationMax + time.Hour
 )
 
 // sendLagP99Limit is above what a healthy generator needs on a busy machine
@@ -38,8 +38,7 @@ func (s *Scenario) plan(seed uint64, command, sloMode string, scheduled int64, n
 		Schema: rundir.PlanSchema, Name: s.Name, Seed: seed, Scheme: "redis-mq-token", Command: command, CreatedAt: now.UTC(),
 		Activities: []rundir.Activity{{ActivityID: activityID, SKUID: skuID, Stock: s.Load.Stock, Tokens: s.Load.Stock,
 			Version: 1, StartsAt: now.UTC(), EndsAt: now.UTC().Add(saleLength)}},
-		Workload: rundir.Workload{Seed: seed, FirstUser: firstUser, RepeatPermille: repeatPermille,
-			ConflictPermille: conflictPermille, SameUserPermille: sameUserPermille},
+		Workload: workload(seed),
 		Load: rundir.LoadPlan{RatePerS: s.Load.RatePerS, DurationMS: s.Load.Duration.Milliseconds(), Scheduled: scheduled,
 			Connections: s.Load.Connections, Depth: s.Load.Depth, TimeoutMS: s.Load.Timeout.Milliseconds()},
 		SLOs: s.SLOs, SLOMode: sloMode,
@@ -61,4 +60,10 @@ func (s *Scenario) plan(seed uint64, command, sloMode string, scheduled int64, n
 	return p
 }
 
+func workload(seed uint64) rundir.Workload {
+	return rundir.Workload{Seed: seed, FirstUser: firstUser, RepeatPermille: repeatPermille,
+		ConflictPermille: conflictPermille, SameUserPermille: sameUserPermille}
+}
+
+// name is that of the chaos.Fault it builds.
 func (f Fault) name() string { return fmt.Sprintf("kill@%s", f.Kill.Point) }

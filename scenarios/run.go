@@ -7,11 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
-	"sync"
+	"syscall"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/hotsku/hotsku/chaos"
 	"github.com/hotsku/hotsku/loadgen"
@@ -44,6 +47,9 @@ type Progress interface {
 // ErrUsage wraps what is wrong with the request for a run: nothing started.
 var ErrUsage = errors.New("cannot run this")
 
+// ErrLeft wraps why something that a run started could not be ended.
+var ErrLeft = errors.New("not everything could be stopped")
+
 // runner is one run.
 type runner struct {
 	s    *Scenario
@@ -68,12 +74,12 @@ func Run(ctx context.Context, s Scenario, o Options) (run *rundir.Run, err error
 	if err := s.Validate(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUsage, err)
 	}
-	schedule, err := pace.NewConstant(float64(s.Load.RatePerS), s.Load.Duration)
+	schedule, err := s.Load.schedule()
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUsage, err)
 	}
-	if err := verify.CheckSLOs(s.SLOs); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrUsage, err)
+	if o.SLOMode != rundir.SLOEnforce && o.SLOMode != rundir.SLOReport {
+		return nil, fmt.Errorf("%w: SLO mode %q: must be %s or %s", ErrUsage, o.SLOMode, rundir.SLOEnforce, rundir.SLOReport)
 	}
 	if err := prepareDir(o.Dir); err != nil {
 		return nil, err
@@ -93,12 +99,17 @@ func Run(ctx context.Context, s Scenario, o Options) (run *rundir.Run, err error
 // prepareDir makes a run directory, or takes an empty one.
 func prepareDir(dir rundir.Dir) error {
 	entries, err := os.ReadDir(string(dir))
-	if err == nil && len(entries) > 0 {
+	switch {
+	case err == nil && len(entries) > 0:
 		return fmt.Errorf("%w: %s is not empty: give --out a new or empty folder", ErrUsage, dir)
+	case errors.Is(err, syscall.ENOTDIR):
+		return fmt.Errorf("%w: %s is a file, or below one: give --out a new or empty folder", ErrUsage, dir)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%w: %w: give --out a folder that you may read and write", ErrUsage, err)
 	}
 	for _, d := range []string{string(dir), dir.Logs(), dir.Metrics()} {
 		if err := os.MkdirAll(d, 0o755); err != nil {
-			return fmt.Errorf("make the run directory: %w", err)
+			return fmt.Errorf("%w: make the run directory: %w: give --out a folder that you may write", ErrUsage, err)
 		}
 	}
 	return nil
@@ -110,7 +121,12 @@ func (r *runner) evidence(ctx context.Context, schedule pace.Schedule) (err erro
 	if r.timeline, err = chaos.NewTimeline(r.dir, time.Now); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, r.timeline.Close()) }()
+	defer func() {
+		if err != nil {
+			r.timeline.Add("bench", "run", "ended early", nil, err.Error())
+		}
+		err = errors.Join(err, r.timeline.Close())
+	}()
 	if err := r.startServers(ctx); err != nil {
 		return err
 	}
@@ -167,9 +183,12 @@ func (r *runner) startServers(ctx context.Context) (err error) {
 	return nil
 }
 
+// stopTimeout bounds the end of everything a run started.
+const stopTimeout = time.Minute
+
 // stop ends the product, then saves the servers' logs and ends them.
 func (r *runner) stop() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
 	var errs []error
 	if r.stores != nil {
@@ -177,11 +196,21 @@ func (r *runner) stop() error {
 	}
 	if r.fleet != nil {
 		errs = append(errs, r.fleet.Stop(ctx))
+		for _, m := range r.fleet.Members() {
+			select {
+			case <-m.Ended():
+			default:
+				errs = append(errs, fmt.Errorf("%w: %s runs on", ErrLeft, m.Name()))
+			}
+		}
 	}
 	for _, s := range r.stack.Servers() {
 		errs = append(errs, copyFile(s.LogPath(), filepath.Join(r.dir.Logs(), s.Name()+".log")))
 	}
-	return errors.Join(append(errs, r.stack.Down(ctx))...)
+	if err := r.stack.Down(ctx); err != nil {
+		errs = append(errs, fmt.Errorf("%w: %w; hotsku down removes what is left", ErrLeft, err))
+	}
+	return errors.Join(errs...)
 }
 
 // startFleet brings the product up with a sale to make: schema, topics,
@@ -259,26 +288,30 @@ func (r *runner) armFaults(ctx context.Context) error {
 
 // loadUnderFaults offers the load while the faults take their course. A
 // fault that did not bite is in the timeline, and verify judges it; one that
-// cannot be healed ends the run.
+// failed otherwise, or cannot be healed, ends the load and the run, and a
+// load that failed ends the faults.
 func (r *runner) loadUnderFaults(ctx context.Context, schedule pace.Schedule, addrs []string) (*loadgen.Result, error) {
 	cfg, err := r.generator(schedule, activityID, r.plan.Workload, addrs)
 	if err != nil {
 		return nil, err
 	}
 	r.o.Progress.Phase("load")
-	var driving sync.WaitGroup
-	faultErrs := make([]error, len(r.faults))
+	g, ctx := errgroup.WithContext(ctx)
 	for i, f := range r.faults {
-		driving.Go(func() { faultErrs[i] = chaos.Drive(ctx, f, r.s.Faults[i].Limits, r.timeline) })
+		g.Go(func() error {
+			err := chaos.Drive(ctx, f, r.s.Faults[i].Limits, r.timeline)
+			if errors.Is(err, chaos.ErrNoBite) && !errors.Is(err, chaos.ErrNotHealed) {
+				return nil
+			}
+			return err
+		})
 	}
-	result, loadErr := r.load(ctx, cfg)
-	driving.Wait()
-	for i, err := range faultErrs {
-		if errors.Is(err, chaos.ErrNoBite) {
-			faultErrs[i] = nil
-		}
-	}
-	return result, errors.Join(append(faultErrs, loadErr)...)
+	var result *loadgen.Result
+	g.Go(func() (err error) {
+		result, err = r.load(ctx, cfg)
+		return err
+	})
+	return result, g.Wait()
 }
 
 // openStores connects to the stores as the verifier's copyist.

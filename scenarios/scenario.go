@@ -3,11 +3,14 @@ package scenarios
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/hotsku/hotsku/chaos"
+	"github.com/hotsku/hotsku/loadgen/pace"
 	"github.com/hotsku/hotsku/scenarios/fleet"
 	"github.com/hotsku/hotsku/system/seckill"
+	"github.com/hotsku/hotsku/verify"
 	"github.com/hotsku/hotsku/verify/rundir"
 )
 
@@ -61,10 +64,15 @@ func (l Load) Validate() error {
 	case l.Timeout < 10*time.Millisecond || l.Timeout > time.Minute:
 		return fmt.Errorf("timeout %v: must be 10ms to 1m", l.Timeout)
 	}
-	if float64(l.RatePerS)*l.Duration.Seconds() >= scheduledMax {
-		return fmt.Errorf("rate %d for %v schedules more than %d requests", l.RatePerS, l.Duration, int64(scheduledMax))
+	schedule, err := l.schedule()
+	if err == nil && schedule.Total() >= scheduledMax {
+		return fmt.Errorf("rate %d for %v schedules %d requests: must be below %d", l.RatePerS, l.Duration, schedule.Total(), int64(scheduledMax))
 	}
-	return nil
+	return err
+}
+
+func (l Load) schedule() (pace.Constant, error) {
+	return pace.NewConstant(float64(l.RatePerS), l.Duration)
 }
 
 // Fault is a fault of a scenario, before the fleet exists.
@@ -73,6 +81,24 @@ type Fault struct {
 	Kill   KillPoint
 	Limits chaos.Limits
 	Must   []rundir.MustHit // Fault is filled in
+}
+
+// Validate says what is wrong with a fault's definition.
+func (f Fault) Validate() error {
+	switch {
+	case !slices.Contains(seckill.FaultPoints(), f.Kill.Point):
+		return fmt.Errorf("fault point %q is not known", f.Kill.Point)
+	case f.Kill.At < 1:
+		return fmt.Errorf("hit %d of the point: counted from 1", f.Kill.At)
+	case len(f.Must) == 0:
+		return errors.New("a fault must say what it must hit, or its run proves nothing")
+	}
+	for _, must := range f.Must {
+		if must.Hit == "" || must.AtLeast < 1 {
+			return fmt.Errorf("must hit %q at least %d times: needs a name and a positive number", must.Hit, must.AtLeast)
+		}
+	}
+	return f.Limits.Validate()
 }
 
 // KillPoint kills Member at the At-th hit of Point.
@@ -92,13 +118,57 @@ func (f Fault) build(members []*fleet.Member, hitFile string) (chaos.Fault, erro
 	return nil, fmt.Errorf("the fleet has no process %q", f.Kill.Member)
 }
 
-// Validate says what is wrong with a scenario's definition.
+// Validate says what is wrong with a scenario's definition, so that nothing
+// of it comes to light when servers run.
 func (s *Scenario) Validate() error {
 	if s.Name == "" || len(s.Fleet) == 0 || len(s.Invariants) == 0 || s.Converge <= 0 {
 		return errors.New("a scenario needs a name, a fleet, invariants and a time to converge in")
 	}
-	if err := s.Load.Validate(); err != nil {
+	err := s.Load.Validate()
+	if err == nil {
+		err = verify.CheckSLOs(s.SLOs)
+	}
+	if err == nil {
+		err = s.checkFleet()
+	}
+	if err != nil {
 		return fmt.Errorf("scenario %s: %w", s.Name, err)
+	}
+	return nil
+}
+
+func (s *Scenario) checkFleet() error {
+	kinds, armed := map[string]string{}, map[string]bool{}
+	for _, role := range s.Fleet {
+		if kinds[role.Name] != "" {
+			return fmt.Errorf("two roles are named %q", role.Name)
+		}
+		kinds[role.Name] = role.Kind
+	}
+	for _, f := range s.Faults {
+		if kinds[f.Kill.Member] == "" {
+			return fmt.Errorf("%s: the fleet has no process %q", f.name(), f.Kill.Member)
+		}
+		if err := f.Validate(); err != nil {
+			return fmt.Errorf("%s: %w", f.name(), err)
+		}
+		armed[f.Kill.Member] = true
+	}
+	serving, warm := 0, 0
+	for name, kind := range kinds {
+		if kind != "access" {
+			continue
+		}
+		serving++
+		if !armed[name] {
+			warm++
+		}
+	}
+	if warm == 0 {
+		return errors.New("the fleet needs an access process that no fault waits in, to warm up")
+	}
+	if s.Load.Connections < serving {
+		return fmt.Errorf("%d connections for %d access processes: must be one each at least", s.Load.Connections, serving)
 	}
 	return nil
 }

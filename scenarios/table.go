@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"math"
 	"time"
 
 	"github.com/hotsku/hotsku/chaos"
@@ -32,10 +33,12 @@ func Bench(load Load) Scenario {
 	}
 }
 
-// users is a lower bound of how many distinct users a load has.
+// users is a lower bound of how many distinct users a load has, whatever its
+// seed: five deviations below the expected number of fresh requests.
 func (l Load) users() int64 {
-	scheduled := int64(float64(l.RatePerS) * l.Duration.Seconds())
-	return scheduled * (1000 - repeatPermille - sameUserPermille) * 9 / 10 / 1000
+	n := math.Floor(float64(l.RatePerS) * l.Duration.Seconds())
+	const old = float64(repeatPermille+sameUserPermille) / 1000
+	return int64(max(0, n*(1-old)-5*math.Sqrt(n*old*(1-old))))
 }
 
 // All is the scenario table. Each row is replayed by

@@ -1,0 +1,194 @@
+package scenarios
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/hotsku/hotsku/chaos"
+	"github.com/hotsku/hotsku/scenarios/fleet"
+	"github.com/hotsku/hotsku/system/seckill"
+	"github.com/hotsku/hotsku/verify/rundir"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// small is a scenario with everything a scenario can have.
+func small() Scenario {
+	return Scenario{
+		Name: "small", Doc: "a kill", Tags: []string{"smoke"},
+		Load:  Load{RatePerS: 500, Duration: 2 * time.Second, Stock: 100, Connections: 4, Depth: 16, Timeout: time.Second},
+		Fleet: defaultFleet(2, true),
+		Faults: []Fault{{Kill: KillPoint{Member: "access-2", Point: seckill.FaultAccessAfterSend, At: 3},
+			Limits: chaos.Limits{Bite: time.Second, Down: time.Second, Heal: time.Second},
+			Must:   []rundir.MustHit{{Hit: "killed", AtLeast: 1}}}},
+		Invariants: []string{"I1", "I2"},
+		SLOs:       []rundir.SLO{{Name: "fast", Metric: "latency_ms.all.p99", Op: "<", Target: 100}},
+		Converge:   10 * time.Second,
+	}
+}
+
+func TestScenarioValidate(t *testing.T) {
+	if s := small(); s.Validate() != nil {
+		t.Fatal(s.Validate())
+	}
+	for _, c := range []struct {
+		rule   string
+		change func(*Scenario)
+		says   string
+	}{
+		{"needs a name", func(s *Scenario) { s.Name = "" }, "needs a name"},
+		{"needs a fleet", func(s *Scenario) { s.Fleet = nil }, "a fleet"},
+		{"needs invariants: it would prove nothing", func(s *Scenario) { s.Invariants = nil }, "invariants"},
+		{"needs a time to converge in", func(s *Scenario) { s.Converge = 0 }, "time to converge"},
+		{"needs a load that can be offered", func(s *Scenario) { s.Load.RatePerS = 0 }, "scenario small: rate 0"},
+		{"names SLOs that verify can measure", func(s *Scenario) { s.SLOs[0].Metric = "latency_ms.all.p42" }, `metric "latency_ms.all.p42" is no figure`},
+		{"names roles once", func(s *Scenario) { s.Fleet = append(s.Fleet, fleet.Role{Name: "consumer", Kind: "consumer"}) }, `two roles are named "consumer"`},
+		{"breaks a process it has", func(s *Scenario) { s.Faults[0].Kill.Member = "access-3" }, `no process "access-3"`},
+		{"breaks at a point there is", func(s *Scenario) { s.Faults[0].Kill.Point = "access.lunch" }, `fault point "access.lunch" is not known`},
+		{"breaks at a hit that is counted", func(s *Scenario) { s.Faults[0].Kill.At = 0 }, "hit 0 of the point"},
+		{"says what its fault must hit", func(s *Scenario) { s.Faults[0].Must = nil }, "must say what it must hit"},
+		{"asks for a hit at least", func(s *Scenario) { s.Faults[0].Must[0].AtLeast = 0 }, `must hit "killed" at least 0 times`},
+		{"bounds its fault", func(s *Scenario) { s.Faults[0].Limits.Heal = 0 }, "heal in 0s"},
+		{"can warm up", func(s *Scenario) { s.Fleet = defaultFleet(1, true); s.Faults[0].Kill.Member = "access-1" }, "an access process that no fault waits in"},
+		{"has a connection for each access process", func(s *Scenario) { s.Load.Connections = 1 }, "1 connections for 2 access processes"},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			s := small()
+			c.change(&s)
+			if err := s.Validate(); err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("error is %v, want %q", err, c.says)
+			}
+		})
+	}
+}
+
+func TestEveryScenarioOfTheTableCanRun(t *testing.T) {
+	seen := map[string]bool{}
+	for _, s := range append(All(), Bench(LoadDefault)) {
+		t.Run(s.Name, func(t *testing.T) {
+			if err := s.Validate(); err != nil {
+				t.Fatal(err)
+			}
+			if seen[s.Name] || !regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`).MatchString(s.Name) {
+				t.Errorf("name %q is taken or no word for a command line", s.Name)
+			}
+			seen[s.Name] = true
+			if s.Doc == "" || strings.Contains(s.Doc, "\n") {
+				t.Errorf("doc %q is not a line", s.Doc)
+			}
+			if s.Name != "bench" && len(s.Tags) == 0 {
+				t.Error("no tag: neither CI nor a night would run it")
+			}
+			if len(s.Faults) > 0 {
+				for _, role := range s.Fleet {
+					if !role.Chaos {
+						t.Errorf("%s is no chaos build: the fleet under faults would differ from process to process", role.Name)
+					}
+				}
+			}
+			plan := s.plan(1, "hotsku", rundir.SLOEnforce, 1, time.Unix(0, 0))
+			if err := plan.Validate(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// The plan and the timeline must name a fault alike, or what it hit would not
+// be counted for it.
+func TestAFaultIsNamedAlikeInPlanAndTimeline(t *testing.T) {
+	s := small()
+	f, err := fleet.New(fleet.Config{LogDir: t.TempDir(), StartTimeout: 1, StopGrace: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, role := range s.Fleet {
+		if _, err := f.Add(role); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fault, err := s.Faults[0].build(f.Members(), "hits")
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := s.plan(1, "", rundir.SLOEnforce, 1, time.Unix(0, 0))
+	if len(plan.MustHits) != 1 || plan.MustHits[0].Fault != fault.Name() || fault.Target() != "access-2" {
+		t.Errorf("the plan awaits hits of %+v, the fault is %s of %s", plan.MustHits, fault.Name(), fault.Target())
+	}
+	if s.Faults[0].Must[0].Fault != "" {
+		t.Error("making a plan changed the scenario")
+	}
+	if _, err := s.Faults[0].build(nil, "hits"); err == nil {
+		t.Error("a fault of nobody was built")
+	}
+}
+
+func TestPlanGolden(t *testing.T) {
+	s := small()
+	plain := Scenario{Name: "plain", Load: s.Load, Fleet: defaultFleet(1, false), Invariants: []string{"I1"}, Converge: time.Minute}
+	for name, plan := range map[string]*rundir.Plan{
+		"plan-faults": s.plan(7, "hotsku chaos run small --seed 7", rundir.SLOEnforce, 1000, time.Date(2026, 11, 11, 0, 0, 0, 0, time.FixedZone("CST", 8*3600))),
+		"plan-plain":  plain.plan(1<<64-1, "hotsku bench", rundir.SLOReport, 1000, time.Date(2026, 11, 11, 0, 0, 0, 0, time.UTC)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := json.MarshalIndent(plan, "", "  ")
+			if err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join("testdata", name+".golden.json")
+			if *update {
+				if err := rundir.WriteFile(path, append(got, '\n')); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatalf("%v (go test ./scenarios -update writes it)", err)
+			}
+			if diff := cmp.Diff(string(want), string(got)+"\n"); diff != "" {
+				t.Errorf("%s (-golden +now):\n%s", path, diff)
+			}
+			if err := plan.Validate(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestPrepareDir(t *testing.T) {
+	root := t.TempDir()
+	file, full := filepath.Join(root, "file"), filepath.Join(root, "full")
+	if err := errors.Join(os.WriteFile(file, []byte("mine"), 0o600), os.MkdirAll(filepath.Join(full, "mine"), 0o755), os.Mkdir(filepath.Join(root, "empty"), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"empty", "new", "new/with/parents"} {
+		dir := rundir.Dir(filepath.Join(root, name))
+		if err := prepareDir(dir); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if info, err := os.Stat(dir.Logs()); err != nil || !info.IsDir() {
+			t.Errorf("%s: no folder for logs: %v", name, err)
+		}
+	}
+	for path, says := range map[string]string{full: "is not empty: give --out a new or empty folder", file: "is a file, or below one", filepath.Join(file, "x"): "is a file, or below one", "/proc/hotsku": "that you may write"} {
+		err := prepareDir(rundir.Dir(path))
+		if !errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: error is %v, want ErrUsage and %q", path, err, says)
+		}
+	}
+	if body, err := os.ReadFile(file); err != nil || string(body) != "mine" {
+		t.Errorf("the file was changed: %q, %v", body, err)
+	}
+	if entries, err := os.ReadDir(full); err != nil || len(entries) != 1 {
+		t.Errorf("the folder was changed: %v, %v", entries, err)
+	}
+}
