@@ -105,6 +105,9 @@ func (l layout) java(name, addr string, record recordFunc, s javaServer) *native
 	conf, logback := filepath.Join(dir, name+".conf"), filepath.Join(dir, "logback.xml")
 	args := append(slices.Clone(s.jvm),
 		"-XX:+UseSerialGC",
+		// The optimizing compiler took 6 s of processor time in the first 20 s, on the cores that the run is
+		// measured on; at the rates of one machine its code never pays that back.
+		"-XX:TieredStopAtLevel=1",
 		// Encryption would cost each start a generated RSA key.
 		"-Dtls.server.mode=disabled",
 		// No shared file in the temporary folder that a killed server would leave behind.
@@ -121,7 +124,9 @@ func (l layout) java(name, addr string, record recordFunc, s javaServer) *native
 				return err
 			}
 			// broker.conf: transactionMetricFlushInterval also is how long a thread spins after the start
-			// (10 s of a core by default), so it is short. Java's properties have no room for this comment
+			// (10 s of a core by default), so it is short. timerFlushIntervalMs: each flush copies the whole
+			// timer wheel, a third of a core at the default of once a second; a crash between two replays
+			// the timer log from the last. Java's properties have no room for this comment
 			// beside the value, and unknown or malformed ones are ignored.
 			return render(s.template, conf, struct {
 				Ports       Ports
