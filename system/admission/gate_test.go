@@ -299,6 +299,35 @@ func TestALogThatWasResetOpensTheGate(t *testing.T) {
 	}
 }
 
+// While the new log is read page by page, the old one's freshness does not
+// vouch for it.
+func TestAnotherLogIsTrustedFromItsTailOnly(t *testing.T) {
+	j := soldOut()
+	bubble(t, j, func(t *testing.T, g *Gate) {
+		expect(t, g, true, "before")
+		reached, resume := make(chan struct{}), make(chan struct{})
+		j.set(func(j *journal) {
+			j.entries = nil
+			for i := range 2*reservation.LogReadMax - 1 {
+				j.entries = append(j.entries, reservation.Change{ID: fmt.Sprintf("%d-0", 900+i), Op: "reserve", Stock: 0})
+			}
+			j.entries = append(j.entries, reservation.Change{ID: "9000-0", Op: "return", Stock: 1})
+			seen := j.reads
+			j.hold = func(read int) {
+				if read == seen+3 { // the missing entry, the first page, the second
+					close(reached)
+					<-resume
+				}
+			}
+		})
+		<-reached
+		expect(t, g, false, "after the first page")
+		close(resume)
+		synctest.Wait()
+		expect(t, g, false, "after the last page")
+	})
+}
+
 func TestActivitiesAreFoundWhileTheGateRuns(t *testing.T) {
 	j := soldOut()
 	j.skus = nil
