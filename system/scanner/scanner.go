@@ -82,6 +82,9 @@ func New(cfg Config, store Store, sender Sender, now func() time.Time, log *slog
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+	if store == nil || sender == nil || now == nil || log == nil {
+		return nil, errors.New("scanner: store, sender, now and log are required")
+	}
 	if hit == nil {
 		hit = func(seckill.FaultPoint) {}
 	}
@@ -157,7 +160,9 @@ func (s *Scanner) resend(ctx context.Context, sku reservation.SKU, due []reserva
 	}
 	s.Stats.Resent.Add(int64(len(due)))
 	s.log.Info("resent", "activity_id", sku.ActivityID, "sku_id", sku.SKUID, "messages", len(due))
-	call, cancel := context.WithTimeout(ctx, s.cfg.Call)
+	// A scanner that is told to end still notes what it sent: unnoted, another
+	// would send it once more.
+	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.Call)
 	defer cancel()
 	if err := s.store.MarkSent(call, sku.ActivityID, sku.SKUID, ids); err != nil {
 		return fmt.Errorf("resent %d messages, but did not mark them: %w", len(due), err)
