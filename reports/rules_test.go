@@ -174,3 +174,41 @@ func TestWriteErrorsAreReturned(t *testing.T) {
 type brokenWriter struct{}
 
 func (brokenWriter) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
+
+// A fault's row says all it hit, whatever the terminal's width.
+func TestTerminalShowsEveryHitOfAFault(t *testing.T) {
+	t.Parallel()
+	for _, width := range []int{60, 80, 100} {
+		in := faultInput()
+		in.Run.Faults[0].Name = "kill@access.after-reserve"
+		in.Plan.MustHits = nil
+		var out strings.Builder
+		if err := Terminal(&out, in, TerminalOptions{Width: width}); err != nil {
+			t.Fatal(err)
+		}
+		for _, hit := range []string{"killed 1", "restarted 1", "resent_by_scanner_only 31"} {
+			if !strings.Contains(strings.Join(strings.Fields(out.String()), " "), hit) {
+				t.Errorf("at %d columns %q is not shown:\n%s", width, hit, out.String())
+			}
+		}
+	}
+}
+
+// A run that passes although SLOs were missed says both, and does not tick
+// what was missed.
+func TestTerminalOfAPassWithReportedSLOs(t *testing.T) {
+	t.Parallel()
+	in := passInput()
+	in.Plan.SLOMode = rundir.SLOReport
+	in.Run.SLO[0].OK = false
+	in.Run.Reasons = []string{"SLO P99 missed"}
+	var out strings.Builder
+	if err := Terminal(&out, in, TerminalOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"✓  9 of 9 required invariants held, 3 of 4 SLOs met.\n", "!  SLO P99 missed\n"} {
+		if !strings.Contains(out.String(), line) {
+			t.Errorf("%q is missing:\n%s", line, out.String())
+		}
+	}
+}

@@ -55,7 +55,15 @@ func (t *terminal) verdict(in Input) {
 		c, mark = tintBad, "✗"
 	}
 	about := fmt.Sprintf("%s  seed %d  exit code %d", r.Scheme, r.Seed, r.ExitCode)
-	t.line(cell{text: in.verdictWord(), width: 12, tint: tint("1;" + string(c))}, cell{text: r.Name, width: 30, tint: tintBold}, cell{text: strings.TrimSpace(about)})
+	t.line(cell{text: in.verdictWord(), width: 12, tint: tint("1;" + string(c))}, cell{text: r.Name, width: max(1, min(30, columns(r.Name))), tint: tintBold},
+		cell{text: strings.TrimSpace(about)})
+	if r.Verdict == rundir.VerdictPass {
+		t.wrapped(cell{text: mark, width: 1, tint: c}, in.passReason(), tintNone)
+		for _, reason := range r.Reasons { // SLOs that are only reported
+			t.wrapped(cell{text: "!", width: 1, tint: tintWarn}, reason, tintNone)
+		}
+		return
+	}
 	for _, reason := range in.reasons() {
 		t.wrapped(cell{text: mark, width: 1, tint: c}, reason, tintNone)
 	}
@@ -148,8 +156,11 @@ func (t *terminal) faults(in Input) {
 	if len(faults) == 0 {
 		return
 	}
-	const when = 18
-	name := max(20, (t.width-when-columnWord-6)/2)
+	name, when := len("FAULT"), len("WHEN")
+	for _, f := range faults {
+		name, when = max(name, columns(f.Name)), max(when, columns(f.When))
+	}
+	name, when = min(name, t.width/3), min(when, t.width/4)
 	hits := t.width - name - when - columnWord - 6
 	t.heading(cell{text: "FAULT", width: name}, cell{text: "WHEN", width: when}, cell{text: "HIT", width: hits}, cell{text: "BIT", width: columnWord})
 	for _, f := range faults {
@@ -164,7 +175,14 @@ func (t *terminal) faults(in Input) {
 		for _, h := range f.Hits {
 			what = append(what, h.Name+" "+count(h.Count))
 		}
-		t.line(cell{text: f.Name, width: name}, cell{text: f.When, width: when}, cell{text: strings.Join(what, ", "), width: hits}, cell{text: word, width: columnWord, tint: c})
+		hit, below := strings.Join(what, ", "), ""
+		if columns(hit) > hits {
+			hit, below = "", hit
+		}
+		t.line(cell{text: f.Name, width: name}, cell{text: f.When, width: when}, cell{text: hit, width: hits}, cell{text: word, width: columnWord, tint: c})
+		if below != "" {
+			t.wrapped(cell{width: 3}, "hit: "+below, tintNone)
+		}
 		t.witnesses(f.Missed)
 	}
 }

@@ -120,6 +120,9 @@ func plain(s string) string {
 	}, strings.ToValidUTF8(s, "�"))
 }
 
+// columns is how many columns of the terminal s takes.
+func columns(s string) int { return uniseg.StringWidth(plain(s)) }
+
 // cut shortens s to a number of columns, ending in "…" if anything was lost.
 func cut(s string, columns int) string {
 	if uniseg.StringWidth(s) <= columns {
