@@ -57,6 +57,9 @@ func New(cfg Config, store Store, log *slog.Logger, hit func(seckill.FaultPoint)
 	if cfg.Call <= 0 || cfg.BackoffMin <= 0 || cfg.BackoffMax < cfg.BackoffMin {
 		return nil, fmt.Errorf("projector: call %v must be positive and backoff %v to %v a range", cfg.Call, cfg.BackoffMin, cfg.BackoffMax)
 	}
+	if store == nil || log == nil {
+		return nil, errors.New("projector: store and log are required")
+	}
 	if hit == nil {
 		hit = func(seckill.FaultPoint) {}
 	}
