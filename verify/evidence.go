@@ -24,6 +24,7 @@ const (
 	fromOffsets  source = "stores/broker/offsets.jsonl"
 
 	fromSKUs         source = "stores/postgres/sku_inventory.jsonl"
+	fromActivities   source = "stores/postgres/activity.jsonl"
 	fromTokens       source = "stores/postgres/inventory_token.jsonl"
 	fromOrders       source = "stores/postgres/orders.jsonl"
 	fromItems        source = "stores/postgres/order_items.jsonl"

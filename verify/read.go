@@ -86,7 +86,9 @@ func (e *evidence) readStores() {
 			}
 		}
 	})
+	// Nothing is judged by these yet; that they are whole is.
 	rows(e, fromDeadLetters, func(*rundir.DeadLetterRow) {})
+	rows(e, fromActivities, func(*struct{}) {})
 	e.offsets = collect[rundir.Offset](e, fromOffsets)
 }
 
