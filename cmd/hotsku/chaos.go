@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -51,23 +52,7 @@ their parent folder.`,
 			if err != nil {
 				return usageError{err}
 			}
-			if len(chosen) == 1 {
-				return o.run(cmd, chosen[0])
-			}
-			parent, worst := o.out, error(nil)
-			for _, s := range chosen {
-				one := *o
-				if parent != "" {
-					one.out = filepath.Join(parent, runName(time.Now(), s.Name, o.seed))
-				}
-				fmt.Fprintf(cmd.OutOrStdout(), "\n%s: %s\n", s.Name, s.Doc)
-				err := one.run(cmd, s)
-				if cmd.Context().Err() != nil || errors.As(err, new(usageError)) {
-					return err
-				}
-				worst = worse(worst, err)
-			}
-			return worst
+			return runAll(cmd, *o, chosen, func(o runFlags, s scenarios.Scenario) error { return o.run(cmd, s, s.Name) })
 		},
 	}
 	o.register(cmd)
@@ -76,15 +61,44 @@ their parent folder.`,
 	return cmd
 }
 
-// worse returns the error whose exit code says more: 1, then 2, then 0.
+// runAll runs the chosen scenarios with one seed and returns the worst of
+// their errors. It stops when it is interrupted, and at what nobody could
+// obey.
+func runAll(cmd *cobra.Command, o runFlags, chosen []scenarios.Scenario, run func(runFlags, scenarios.Scenario) error) error {
+	o.drawSeed()
+	if len(chosen) == 1 {
+		return run(o, chosen[0])
+	}
+	parent, worst := o.out, error(nil)
+	if entries, err := os.ReadDir(parent); parent != "" && err == nil && len(entries) > 0 {
+		return usageError{fmt.Errorf("%s is not empty: give --out a new or empty folder", parent)}
+	}
+	for _, s := range chosen {
+		if parent != "" {
+			o.out = filepath.Join(parent, runName(time.Now(), s.Name, o.seed))
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "\n%s: %s\n", s.Name, s.Doc)
+		err := run(o, s)
+		if cmd.Context().Err() != nil || errors.As(err, new(usageError)) {
+			return err
+		}
+		if err != nil && !errors.As(err, new(verdictError)) {
+			fmt.Fprintf(cmd.ErrOrStderr(), "hotsku: %s: %s\n", s.Name, oneLine(err))
+			err = verdictError{exitEnvironment} // printed
+		}
+		worst = worse(worst, err)
+	}
+	return worst
+}
+
+// worse returns the error whose exit code says more: 1, then 2, then none.
 func worse(a, b error) error {
-	var av, bv verdictError
-	switch {
-	case errors.As(a, &av) && av.code == 1:
-		return a
-	case errors.As(b, &bv) && bv.code == 1:
-		return b
-	case a != nil:
+	for _, err := range []error{a, b} {
+		if v, ok := errors.AsType[verdictError](err); ok && v.code == 1 {
+			return err
+		}
+	}
+	if a != nil {
 		return a
 	}
 	return b

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
@@ -18,65 +19,78 @@ import (
 type progress struct {
 	w        io.Writer
 	terminal bool
-	bar      *progressbar.ProgressBar
+	now      func() time.Time
 	began    time.Time
-	said     time.Time // last line, where there is no bar
+	bar      *progressbar.ProgressBar // nil when none is shown
+	most     int64                    // largest backlog while orders converge
+	said     time.Time                // last line, where there is no bar
 }
 
-func newProgress(w io.Writer) *progress {
+func newProgress(w io.Writer, now func() time.Time) *progress {
 	f, ok := w.(*os.File)
-	return &progress{w: w, terminal: ok && term.IsTerminal(int(f.Fd())), began: time.Now()}
+	return &progress{w: w, terminal: ok && term.IsTerminal(int(f.Fd())), now: now, began: now()}
 }
 
 // Phase implements scenarios.Progress.
 func (p *progress) Phase(what string) {
 	p.done()
-	fmt.Fprintf(p.w, "%6.1f s  %s\n", time.Since(p.began).Seconds(), what)
+	fmt.Fprintf(p.w, "%6.1f s  %s\n", p.now().Sub(p.began).Seconds(), what)
 }
 
 // Load implements scenarios.Progress.
 func (p *progress) Load(l loadgen.Live) {
-	text := fmt.Sprintf("%d in flight, P99 %.1f ms", l.InFlight, float64(l.P99)/1e6)
 	answered := l.Completed + l.Failed + l.TimedOut
+	scheduled := strconv.FormatUint(l.Scheduled, 10) // of one width all along: the bar must not jump
+	text := fmt.Sprintf("%*d of %s answered, %4d in flight, P99 %6.1f ms", len(scheduled), answered, scheduled, l.InFlight, float64(l.P99)/1e6)
 	if !p.terminal {
-		p.say("%d of %d requests answered, %s", answered, l.Scheduled, text)
+		p.say(text)
 		return
 	}
 	p.show(int64(l.Scheduled), int64(answered), text)
 }
 
-// Converging implements scenarios.Progress.
-func (p *progress) Converging(s snapshot.Backlog) {
+// Converging implements scenarios.Progress: its bar is full when nothing is
+// under way any more.
+func (p *progress) Converging(b snapshot.Backlog) {
+	text := fmt.Sprintf("to go: reservations %d, messages %d, events %d", b.Pending, b.Lag, b.Outbox)
 	if !p.terminal {
-		p.say("%d reservations pending, %d messages and %d events under way", s.Pending, s.Lag, s.Outbox)
+		p.say(text)
 		return
 	}
-	p.show(-1, 0, fmt.Sprintf("%d reservations pending, %d messages and %d events under way", s.Pending, s.Lag, s.Outbox))
+	p.most = max(p.most, b.Total())
+	p.show(p.most, p.most-b.Total(), text)
 }
 
-func (p *progress) show(total, now int64, text string) {
-	if p.bar == nil {
-		p.bar = progressbar.NewOptions64(total, progressbar.OptionSetWriter(p.w), progressbar.OptionSetWidth(30),
-			progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionSetPredictTime(false),
-			progressbar.OptionShowCount())
+// show draws the bar. There is none while nothing is known to do.
+func (p *progress) show(total, done int64, text string) {
+	if total == 0 {
+		return
 	}
-	p.bar.Describe(fmt.Sprintf("%-46s", text))
-	_ = p.bar.Set64(now) // past its end it is full, which is all it can say
+	if p.bar == nil {
+		p.bar = progressbar.NewOptions64(total, progressbar.OptionSetWriter(p.w), progressbar.OptionSetWidth(24),
+			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionSetPredictTime(false),
+			progressbar.OptionSetElapsedTime(false), progressbar.OptionShowDescriptionAtLineEnd(), progressbar.OptionUseANSICodes(true))
+	}
+	if p.bar.GetMax64() != total {
+		p.bar.ChangeMax64(total)
+	}
+	p.bar.Describe(text)
+	_ = p.bar.Set64(min(done, total)) // its errors are about where it is, which is only shown
 }
 
 // say prints a line, at most every 2 s.
-func (p *progress) say(format string, args ...any) {
-	if time.Since(p.said) < 2*time.Second {
+func (p *progress) say(text string) {
+	if p.now().Sub(p.said) < 2*time.Second {
 		return
 	}
-	p.said = time.Now()
-	fmt.Fprintf(p.w, "%6.1f s    "+format+"\n", append([]any{time.Since(p.began).Seconds()}, args...)...)
+	p.said = p.now()
+	fmt.Fprintf(p.w, "%6.1f s    %s\n", p.now().Sub(p.began).Seconds(), text)
 }
 
 // done takes the bar away.
 func (p *progress) done() {
 	if p.bar != nil {
 		_ = p.bar.Clear()
-		p.bar = nil
+		p.bar, p.most = nil, 0
 	}
 }

@@ -7,10 +7,13 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"github.com/hotsku/hotsku/reports"
@@ -27,7 +30,7 @@ type runFlags struct {
 	binDir  string
 }
 
-func newRunFlags() *runFlags { return &runFlags{sloMode: "enforce"} }
+func newRunFlags() *runFlags { return &runFlags{sloMode: rundir.SLOEnforce} }
 
 func (o *runFlags) register(cmd *cobra.Command) {
 	f := cmd.Flags()
@@ -43,37 +46,43 @@ type verdictError struct{ code int }
 
 func (e verdictError) Error() string { return fmt.Sprintf("exit %d", e.code) }
 
-// run runs one scenario and prints its verdict.
-func (o *runFlags) run(cmd *cobra.Command, s scenarios.Scenario) error {
-	if o.sloMode != "enforce" && o.sloMode != "report" {
-		return usageError{fmt.Errorf("--slo %q: must be enforce or report", o.sloMode)}
+// drawSeed draws the seed if none was given.
+func (o *runFlags) drawSeed() {
+	if o.seed == 0 {
+		o.seed = 1 + rand.Uint64N(1<<32)
+	}
+}
+
+// run runs one scenario and prints its verdict. again are the words that name
+// it after the command.
+func (o *runFlags) run(cmd *cobra.Command, s scenarios.Scenario, again ...string) error {
+	if o.sloMode != rundir.SLOEnforce && o.sloMode != rundir.SLOReport {
+		return usageError{fmt.Errorf("--slo %q: must be %s or %s", o.sloMode, rundir.SLOEnforce, rundir.SLOReport)}
 	}
 	binaries, err := o.binaries()
 	if err != nil {
 		return err
 	}
-	if o.seed == 0 {
-		o.seed = 1 + rand.Uint64N(1<<32)
-	}
+	o.drawSeed()
 	dir := o.out
 	if dir == "" {
 		dir = filepath.Join("reports", "out", runName(time.Now(), s.Name, o.seed))
 	}
-	p := newProgress(cmd.ErrOrStderr())
-	defer p.done()
+	p := newProgress(cmd.ErrOrStderr(), time.Now)
 	run, err := scenarios.Run(cmd.Context(), s, scenarios.Options{Dir: rundir.Dir(dir), Seed: o.seed,
-		Command: commandLine(os.Args, o.seed), SLOMode: o.sloMode, Binaries: binaries, Progress: p})
+		Command: commandLine(cmd, again, o.seed), SLOMode: o.sloMode, Binaries: binaries, Progress: p})
 	p.done()
-	if err != nil {
-		if errors.Is(err, scenarios.ErrUsage) {
-			return usageError{err}
-		}
-		if cmd.Context().Err() != nil {
-			return fmt.Errorf("interrupted; everything was stopped, evidence so far is in %s", dir)
-		}
-		return fmt.Errorf("%w; what evidence there is, and every process's log, is in %s", err, dir)
+	switch {
+	case err == nil:
+		return printVerdict(cmd.OutOrStdout(), rundir.Dir(dir), run)
+	case errors.Is(err, scenarios.ErrUsage):
+		return usageError{err}
+	case cmd.Context().Err() != nil && errors.Is(err, scenarios.ErrLeft):
+		return fmt.Errorf("interrupted, and %w; evidence so far is in %s", err, dir)
+	case cmd.Context().Err() != nil:
+		return fmt.Errorf("interrupted; everything was stopped, evidence so far is in %s", dir)
 	}
-	return printVerdict(cmd.OutOrStdout(), rundir.Dir(dir), run)
+	return fmt.Errorf("%w; what evidence there is, and every process's log, is in %s", err, dir)
 }
 
 // binaries finds the product beside hotsku itself.
@@ -113,18 +122,25 @@ func terminalOptions(w io.Writer) reports.TerminalOptions {
 }
 
 // commandLine is what to type to run the same again: with the seed that was
-// drawn.
-func commandLine(args []string, seed uint64) string {
-	words := []string{filepath.Base(args[0])}
-	seeded := false
-	for _, a := range args[1:] {
-		if a == "--seed" || strings.HasPrefix(a, "--seed=") {
-			seeded = true
+// drawn, and without the folder that is not empty any more.
+func commandLine(cmd *cobra.Command, again []string, seed uint64) string {
+	words := append([]string{cmd.CommandPath()}, again...)
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		switch f.Name {
+		case "out", "seed", "tag", "all":
+		default:
+			words = append(words, "--"+f.Name, shellWord(f.Value.String()))
 		}
-		words = append(words, a)
+	})
+	return strings.Join(append(words, "--seed", strconv.FormatUint(seed, 10)), " ")
+}
+
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:=@%+,-]+$`)
+
+// shellWord quotes s if a shell would take it for more than one word.
+func shellWord(s string) string {
+	if plainWord.MatchString(s) {
+		return s
 	}
-	if !seeded {
-		words = append(words, "--seed", fmt.Sprint(seed))
-	}
-	return strings.Join(words, " ")
+	return shellQuote(s)
 }

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"strings"
 	"testing"
 )
@@ -40,14 +38,4 @@ func TestStatusOfNoStacks(t *testing.T) {
 			t.Errorf("%s: exit code %d, stdout %q, stderr %q", args, code, stdout, stderr)
 		}
 	}
-}
-
-func hotsku(ctx context.Context, args ...string) (code int, stdout, stderr string) {
-	var out, errs bytes.Buffer
-	root := newRoot()
-	root.SetArgs(args)
-	root.SetOut(&out)
-	root.SetErr(&errs)
-	code = run(ctx, root)
-	return code, out.String(), errs.String()
 }

@@ -24,7 +24,7 @@ Exit codes: 0 pass, 1 violated or an SLO missed, 2 inconclusive or evidence miss
   hotsku verify --json DIR | jq .invariants`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usageError{fmt.Errorf("verify takes one run directory, got %d arguments", len(args))}
+				return usageError{fmt.Errorf("verify takes one run directory, got %d arguments; reports/out holds them", len(args))}
 			}
 			return nil
 		},
@@ -32,7 +32,7 @@ Exit codes: 0 pass, 1 violated or an SLO missed, 2 inconclusive or evidence miss
 			dir := rundir.Dir(args[0])
 			run, err := verify.Judge(cmd.Context(), dir)
 			if err != nil {
-				return err
+				return fmt.Errorf("%w: give the folder that a run left", err)
 			}
 			if !asJSON {
 				return printVerdict(cmd.OutOrStdout(), dir, run)
@@ -59,7 +59,7 @@ func newReport() *cobra.Command {
 		Example: `  hotsku report reports/out/20261111T000000.000Z-bench-7`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usageError{fmt.Errorf("report takes one run directory, got %d arguments", len(args))}
+				return usageError{fmt.Errorf("report takes one run directory, got %d arguments; reports/out holds them", len(args))}
 			}
 			return nil
 		},

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// What cannot be obeyed is refused in one line that says what to do, with
+// exit code 64, and changes nothing.
+func TestRunsThatAreRefused(t *testing.T) {
+	state, cwd := t.TempDir(), t.TempDir()
+	t.Setenv("HOTSKU_STATE", state)
+	t.Chdir(cwd)
+	outside := t.TempDir()
+	full, file := filepath.Join(outside, "full"), filepath.Join(outside, "file")
+	bin := filepath.Join(outside, "bin")
+	for _, dir := range []string{full, bin} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, path := range []string{file, filepath.Join(full, "mine"), filepath.Join(bin, "seckill"), filepath.Join(bin, "seckill-chaos")} {
+		if err := os.WriteFile(path, []byte("#!/bin/false\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	with := func(args string) string { return args + " --bin-dir " + bin }
+	for _, c := range []struct {
+		args string
+		code int
+		says string
+	}{
+		{"bench --nope", exitUsage, "unknown flag: --nope; hotsku bench --help lists the flags"},
+		{"bnech", exitUsage, `unknown command "bnech"; hotsku --help lists the commands`},
+		{"bench extra", exitUsage, `hotsku bench takes no argument, but got "extra"`},
+		{"bench --rate 0", exitUsage, "rate 0: must be 1 to 10000000 requests per second"},
+		{"bench --rate -5", exitUsage, "rate -5: must be"},
+		{"bench --rate many", exitUsage, `"many"`},
+		{"bench --rate 1.5", exitUsage, `"1.5"`},
+		{"bench --rate", exitUsage, "flag needs an argument: --rate"},
+		{"bench --stock -1", exitUsage, "stock -1: must be 1 to 1000000 units"},
+		{"bench --duration 0", exitUsage, "duration 0s: must be 100ms to 1h0m0s"},
+		{"bench --duration 5", exitUsage, "missing unit in duration"},
+		{"bench --rate 1 --duration 100ms", exitUsage, "schedules no request; raise the rate or the duration"},
+		{"bench --connections 0", exitUsage, "connections 0: must be 1 to 4096"},
+		{"bench --depth 0", exitUsage, "depth 0: must be 1 to 4096"},
+		{"bench --timeout 0", exitUsage, "timeout 0s: must be 10ms to 1m"},
+		{"bench --seed -1", exitUsage, `"-1"`},
+		{"bench --slo wrong", exitUsage, `--slo "wrong": must be enforce or report`},
+		{"bench --slo=", exitUsage, `--slo "": must be enforce or report`},
+		{"bench --scheme pg-magic", exitUsage, `--scheme "pg-magic" is not known; known is redis-mq-token`},
+		{with("bench --out " + full), exitUsage, full + " is not empty: give --out a new or empty folder"},
+		{with("bench --out " + file), exitUsage, file + " is a file, or below one: give --out a new or empty folder"},
+		{with("bench --out /proc/hotsku"), exitUsage, "give --out a folder that you may write"},
+		{"bench --bin-dir " + full, exitEnvironment, filepath.Join(full, "seckill") + " is missing: run `make build`"},
+		{"bench --bin-dir .", exitEnvironment, filepath.Join(cwd, "seckill") + " is missing: run `make build`"},
+		{"chaos frob", exitUsage, `hotsku chaos takes no argument, but got "frob"`},
+		{"chaos list extra", exitUsage, `got "extra"`},
+		{"chaos run", exitUsage, "give scenario names, or --tag, or --all; hotsku chaos list shows them"},
+		{"chaos run --all --tag smoke", exitUsage, "give scenario names, or --tag, or --all"},
+		{"chaos run kill-access-after-reserve --all", exitUsage, "give scenario names, or --tag, or --all"},
+		{"chaos run kill-acess-after-reserve", exitUsage, `no scenario "kill-acess-after-reserve"; did you mean kill-access-after-reserve?`},
+		{"chaos run --tag lunch", exitUsage, `no scenario has the tag "lunch"; hotsku chaos list shows the tags`},
+		{"chaos run kill-access-after-reserve --rate 5", exitUsage, "unknown flag: --rate"},
+		{"chaos run kill-access-after-reserve --slo wrong", exitUsage, `--slo "wrong"`},
+		{with("chaos run kill-access-after-reserve --out " + full), exitUsage, full + " is not empty"},
+		{"chaos run kill-access-after-reserve --bin-dir " + full, exitEnvironment, "run `make build`"},
+		{"verify", exitUsage, "verify takes one run directory, got 0 arguments"},
+		{"verify a b", exitUsage, "verify takes one run directory, got 2 arguments"},
+		{"verify --nope a", exitUsage, "unknown flag: --nope"},
+		{"verify absent", exitEnvironment, "absent: no such file or directory: give the folder that a run left"},
+		{"verify " + file, exitEnvironment, file + " is not a run directory"},
+		{"report", exitUsage, "report takes one run directory, got 0 arguments"},
+		{"report absent", exitEnvironment, "absent/run.json: is missing; hotsku verify absent judges the evidence"},
+		{"report " + full, exitEnvironment, "run.json: is missing"},
+	} {
+		t.Run(c.args, func(t *testing.T) {
+			code, stdout, stderr := hotsku(t.Context(), strings.Fields(c.args)...)
+			if code != c.code || !strings.Contains(stderr, c.says) || strings.Count(stderr, "\n") != 1 || stdout != "" {
+				t.Errorf("exit code %d, stdout %q, stderr %q; want %d and one line with %q", code, stdout, stderr, c.code, c.says)
+			}
+		})
+	}
+	for _, dir := range []string{state, cwd} {
+		if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
+			t.Errorf("something was started or written: %v, %v", entries, err)
+		}
+	}
+	nothingIsLeft(t, state)
+}
+
+// An empty folder holds no evidence: inconclusive, not an error.
+func TestVerifyOfAFolderWithoutEvidence(t *testing.T) {
+	dir := t.TempDir()
+	code, stdout, stderr := hotsku(t.Context(), "verify", dir)
+	if code != exitEnvironment || !strings.Contains(stdout, "plan.json: is missing") || stderr != "" {
+		t.Errorf("exit code %d, stdout %q, stderr %q; want 2, and the missing file named", code, stdout, stderr)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
+		t.Errorf("verify wrote %v, %v", entries, err)
+	}
+}

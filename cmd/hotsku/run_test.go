@@ -1,0 +1,214 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hotsku/hotsku/loadgen"
+	"github.com/hotsku/hotsku/scenarios"
+	"github.com/hotsku/hotsku/verify/snapshot"
+)
+
+func TestCommandLineRunsTheSameAgain(t *testing.T) {
+	for args, want := range map[string]string{
+		"bench":                           "hotsku bench --seed 42",
+		"bench --seed 7":                  "hotsku bench --seed 42", // the caller says which
+		"bench --seed=0 --out DIR":        "hotsku bench --seed 42",
+		"bench --slo=report --rate 5000":  "hotsku bench --rate 5000 --slo report --seed 42",
+		"bench --duration=3s --stock 200": "hotsku bench --duration 3s --stock 200 --seed 42",
+		"bench --bin-dir it's":            `hotsku bench --bin-dir 'it'\''s' --seed 42`,
+		"chaos run a --out DIR":           "hotsku chaos run a --seed 42",
+		"chaos run --tag smoke":           "hotsku chaos run a --seed 42",
+		"chaos run --all --slo report":    "hotsku chaos run a --slo report --seed 42",
+	} {
+		t.Run(args, func(t *testing.T) {
+			root := newRoot()
+			cmd, rest, err := root.Find(strings.Fields(args))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.ParseFlags(rest); err != nil {
+				t.Fatal(err)
+			}
+			var again []string
+			if cmd.Name() == "run" {
+				again = []string{"a"}
+			}
+			if got := commandLine(cmd, again, 42); got != want {
+				t.Errorf("command is %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+// The command of a plan is a command line that this build takes.
+func TestCommandLineIsOneThatIsTaken(t *testing.T) {
+	root := newRoot()
+	cmd, rest, err := root.Find([]string{"bench", "--rate=7", "--timeout=2s"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.ParseFlags(rest); err != nil {
+		t.Fatal(err)
+	}
+	again, rest, err := newRoot().Find(strings.Fields(commandLine(cmd, nil, 1<<64-1))[1:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := again.ParseFlags(rest); err != nil {
+		t.Error(err)
+	}
+	if rate, _ := again.Flags().GetInt64("rate"); rate != 7 {
+		t.Errorf("the rate became %d", rate)
+	}
+}
+
+func TestRunAll(t *testing.T) {
+	violated, inconclusive := verdictError{1}, verdictError{2}
+	broken := errors.New("no\nRedis")
+	one := scenarios.All()[0]
+	for _, c := range []struct {
+		rule string
+		errs []error // of each run; the rest must not be tried
+		of   int
+		want int
+		says string // on standard error
+	}{
+		{"all pass", []error{nil, nil}, 2, 0, ""},
+		{"one is the whole", []error{inconclusive}, 1, 2, ""},
+		{"a violation is worse than an inconclusive run before it", []error{inconclusive, violated, nil}, 3, 1, ""},
+		{"and than one after it", []error{violated, inconclusive}, 2, 1, ""},
+		{"a run without a verdict is said at once, and the others go on", []error{broken, nil}, 2, 2, "no Redis\n"},
+		{"a violation is worse than a run without a verdict", []error{violated, broken}, 2, 1, "no Redis\n"},
+		{"what nobody could obey ends it", []error{usageError{errors.New("what?")}}, 3, exitUsage, "hotsku: what?\n"},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			parent := filepath.Join(t.TempDir(), "night")
+			cmd := &cobra.Command{SilenceErrors: true, SilenceUsage: true}
+			var stderr bytes.Buffer
+			cmd.SetErr(&stderr)
+			cmd.SetOut(&bytes.Buffer{})
+			cmd.SetArgs(nil)
+			seeds, dirs, n := map[uint64]bool{}, map[string]bool{}, 0
+			cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+				chosen := make([]scenarios.Scenario, c.of)
+				for i := range chosen {
+					chosen[i] = one
+					chosen[i].Name = fmt.Sprintf("s-%d", i)
+				}
+				return runAll(cmd, runFlags{out: parent}, chosen, func(o runFlags, s scenarios.Scenario) error {
+					n++
+					seeds[o.seed], dirs[o.out] = true, true
+					if c.of > 1 && (filepath.Dir(o.out) != parent || !strings.HasSuffix(o.out, fmt.Sprintf("-%s-%d", s.Name, o.seed))) {
+						t.Errorf("%s with seed %d goes to %s", s.Name, o.seed, o.out)
+					}
+					return c.errs[n-1]
+				})
+			}
+			code := run(t.Context(), cmd)
+			if code != c.want || n != len(c.errs) || !strings.HasSuffix(stderr.String(), c.says) || strings.Count(stderr.String(), "\n") != strings.Count(c.says, "\n") {
+				t.Errorf("exit code %d after %d runs, stderr %q; want %d after %d, %q", code, n, stderr.String(), c.want, len(c.errs), c.says)
+			}
+			if len(seeds) != 1 || seeds[0] || len(dirs) != n {
+				t.Errorf("seeds %v, folders %v: want one drawn seed and a folder each", seeds, dirs)
+			}
+		})
+	}
+	t.Run("an interrupted night goes no further", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cmd := &cobra.Command{}
+		cmd.SetContext(ctx)
+		cmd.SetOut(&bytes.Buffer{})
+		n := 0
+		err := runAll(cmd, runFlags{}, []scenarios.Scenario{one, one}, func(runFlags, scenarios.Scenario) error {
+			n++
+			cancel()
+			return broken
+		})
+		if n != 1 || !errors.Is(err, broken) {
+			t.Errorf("%d runs, %v", n, err)
+		}
+	})
+	t.Run("the parent of many must be new or empty", func(t *testing.T) {
+		full := t.TempDir()
+		if err := os.WriteFile(filepath.Join(full, "mine"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cmd := &cobra.Command{}
+		err := runAll(cmd, runFlags{out: full}, []scenarios.Scenario{one, one}, nil)
+		if !errors.As(err, new(usageError)) || !strings.Contains(err.Error(), full+" is not empty") {
+			t.Errorf("error is %v", err)
+		}
+	})
+}
+
+func TestRunNamesSortByTime(t *testing.T) {
+	at := time.Date(2026, 11, 11, 8, 0, 0, 5e6, time.FixedZone("CST", 8*3600))
+	if got := runName(at, "bench", 7); got != "20261111T000000.005Z-bench-7" {
+		t.Errorf("name is %s", got)
+	}
+}
+
+func TestProgressWithoutATerminalIsPlainLines(t *testing.T) {
+	var out bytes.Buffer
+	at := time.Unix(1_800_000_000, 0)
+	p := newProgress(&out, func() time.Time { return at })
+	p.Phase("load")
+	for range 8 { // 4 s of reports, four a second
+		p.Load(loadgen.Live{Scheduled: 1000, Completed: 10, Failed: 2, TimedOut: 1, InFlight: 3, P99: 1500 * time.Microsecond})
+		at = at.Add(500 * time.Millisecond)
+	}
+	p.Phase("waiting")
+	p.Converging(snapshot.Backlog{Pending: 1, Lag: 2, Outbox: 3})
+	p.done()
+	want := `   0.0 s  load
+   0.0 s      13 of 1000 answered,    3 in flight, P99    1.5 ms
+   2.0 s      13 of 1000 answered,    3 in flight, P99    1.5 ms
+   4.0 s  waiting
+   4.0 s    to go: reservations 1, messages 2, events 3
+`
+	if out.String() != want {
+		t.Errorf("progress is\n%s\nwant\n%s", out.String(), want)
+	}
+	if regexp.MustCompile(`[\r\x1b]`).MatchString(out.String()) {
+		t.Error("it moves a cursor there is not")
+	}
+}
+
+func TestChoose(t *testing.T) {
+	for _, s := range scenarios.All() {
+		got, err := choose([]string{s.Name}, "", false)
+		if err != nil || len(got) != 1 || got[0].Name != s.Name {
+			t.Errorf("%s: chose %v, %v", s.Name, got, err)
+		}
+		for _, tag := range s.Tags {
+			if got, err := choose(nil, tag, false); err != nil || len(got) == 0 {
+				t.Errorf("tag %s: chose %v, %v", tag, got, err)
+			}
+		}
+	}
+	if got, err := choose(nil, "", true); err != nil || len(got) != len(scenarios.All()) {
+		t.Errorf("all: chose %d of %d, %v", len(got), len(scenarios.All()), err)
+	}
+}
+
+func TestEdits(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want int
+	}{{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"kitten", "sitting", 3}, {"same", "same", 0}, {"kill", "klil", 2}} {
+		if got := edits(c.a, c.b); got != c.want {
+			t.Errorf("%q to %q takes %d edits, got %d", c.a, c.b, c.want, got)
+		}
+	}
+}
