@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -46,9 +45,6 @@ type Progress interface {
 
 // ErrUsage wraps what is wrong with the request for a run: nothing started.
 var ErrUsage = errors.New("cannot run this")
-
-// ErrLeft wraps why something that a run started could not be ended.
-var ErrLeft = errors.New("not everything could be stopped")
 
 // runner is one run.
 type runner struct {
@@ -183,36 +179,6 @@ func (r *runner) startServers(ctx context.Context) (err error) {
 	return nil
 }
 
-// stopTimeout bounds the end of everything a run started.
-const stopTimeout = time.Minute
-
-// stop ends the product, then saves the servers' logs and ends them.
-func (r *runner) stop() error {
-	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
-	defer cancel()
-	var errs []error
-	if r.stores != nil {
-		errs = append(errs, r.stores.Close())
-	}
-	if r.fleet != nil {
-		errs = append(errs, r.fleet.Stop(ctx))
-		for _, m := range r.fleet.Members() {
-			select {
-			case <-m.Ended():
-			default:
-				errs = append(errs, fmt.Errorf("%w: %s runs on", ErrLeft, m.Name()))
-			}
-		}
-	}
-	for _, s := range r.stack.Servers() {
-		errs = append(errs, copyFile(s.LogPath(), filepath.Join(r.dir.Logs(), s.Name()+".log")))
-	}
-	if err := r.stack.Down(ctx); err != nil {
-		errs = append(errs, fmt.Errorf("%w: %w; hotsku down removes what is left", ErrLeft, err))
-	}
-	return errors.Join(errs...)
-}
-
 // startFleet brings the product up with a sale to make: schema, topics,
 // activities, processes, warm-up, and the plan before any traffic.
 func (r *runner) startFleet(ctx context.Context, schedule pace.Schedule) (err error) {
@@ -332,23 +298,6 @@ func (r *runner) settled(ctx context.Context, limit time.Duration) error {
 	}
 	if !quiescence.Quiescent {
 		return fmt.Errorf("warm up: still under way after %v: %+v: see the processes' logs", limit, quiescence.Last)
-	}
-	return nil
-}
-
-func copyFile(from, to string) error {
-	src, err := os.Open(from)
-	if err != nil {
-		return fmt.Errorf("save log: %w", err)
-	}
-	defer src.Close()
-	dst, err := os.Create(to)
-	if err != nil {
-		return fmt.Errorf("save log: %w", err)
-	}
-	_, err = io.Copy(dst, src)
-	if err := errors.Join(err, dst.Close()); err != nil {
-		return fmt.Errorf("save log: %w", err)
 	}
 	return nil
 }

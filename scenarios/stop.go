@@ -1,0 +1,61 @@
+package scenarios
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// ErrLeft wraps why something that a run started could not be ended.
+var ErrLeft = errors.New("not everything could be stopped")
+
+// stopTimeout bounds the end of everything a run started.
+const stopTimeout = time.Minute
+
+// stop ends the product, then saves the servers' logs and ends them.
+func (r *runner) stop() error {
+	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
+	defer cancel()
+	var errs []error
+	if r.stores != nil {
+		errs = append(errs, r.stores.Close())
+	}
+	if r.fleet != nil {
+		errs = append(errs, r.fleet.Stop(ctx))
+		for _, m := range r.fleet.Members() {
+			select {
+			case <-m.Ended():
+			default:
+				errs = append(errs, fmt.Errorf("%w: %s runs on", ErrLeft, m.Name()))
+			}
+		}
+	}
+	for _, s := range r.stack.Servers() {
+		errs = append(errs, copyFile(s.LogPath(), filepath.Join(r.dir.Logs(), s.Name()+".log")))
+	}
+	if err := r.stack.Down(ctx); err != nil {
+		errs = append(errs, fmt.Errorf("%w: %w; hotsku down removes what is left", ErrLeft, err))
+	}
+	return errors.Join(errs...)
+}
+
+func copyFile(from, to string) error {
+	src, err := os.Open(from)
+	if err != nil {
+		return fmt.Errorf("save log: %w", err)
+	}
+	defer src.Close()
+	dst, err := os.Create(to)
+	if err != nil {
+		return fmt.Errorf("save log: %w", err)
+	}
+	_, err = io.Copy(dst, src)
+	if err := errors.Join(err, dst.Close()); err != nil {
+		return fmt.Errorf("save log: %w", err)
+	}
+	return nil
+}
