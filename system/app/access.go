@@ -24,9 +24,10 @@ func (a *App) runAccess(ctx context.Context, p *process) error {
 	if err != nil {
 		return err
 	}
-	// The producer's own timeout is the answer's: what it gives up is answered
-	// QUEUED_PENDING_MESSAGE by then.
-	sender, err := p.producer(a.cfg.Submit.SendTimeout)
+	// Answers do not wait for the producer's own timeout: at the submit path's
+	// they are QUEUED_PENDING_MESSAGE. A confirmation that comes later still
+	// spares the scanner a resend, until the scanner looks.
+	sender, err := p.producer(max(a.cfg.Submit.SendTimeout, time.Second))
 	if err != nil {
 		return err
 	}
@@ -87,6 +88,7 @@ func accessMetrics(r prometheus.Registerer, edge *access.Stats, path *submit.Sta
 	telemetry.Counter(r, "seckill_queue_expired_total", "Requests that waited too long for their batch.", nil, &path.Expired)
 	telemetry.Counter(r, "reservation_lua_calls_total", "Reserve script calls.", nil, &path.ReserveCalls)
 	telemetry.Counter(r, "reservation_lua_errors", "Reserve script calls whose outcome is unknown.", nil, &path.ReserveFails)
+	telemetry.Counter(r, "reservation_lua_late_total", "Reserve script calls that outlasted their answers.", nil, &path.ReserveLate)
 	telemetry.Counter(r, "redis_reserved_count", "Reservations made by this process.", nil, &path.Created)
 	telemetry.Counter(r, "message_send_total", "Batches sent.", nil, &path.Sends)
 	telemetry.Counter(r, "message_send_unknown_total", "Batches sent without a confirmation.", nil, &path.SendsUnknown)

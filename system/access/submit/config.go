@@ -14,8 +14,12 @@ type Config struct {
 	Reservers int
 	// QueueWait is how long a request may wait for its batch.
 	QueueWait time.Duration
-	// ReserveTimeout bounds one script call.
+	// ReserveTimeout is how long after its dispatch an answer waits for Redis.
 	ReserveTimeout time.Duration
+	// CallTimeout bounds one call to Redis, whoever waits for it.
+	CallTimeout time.Duration
+	// Markers is how many batches of marks are at Redis at once.
+	Markers int
 	// Senders is how many batches are at the broker at once; more than two
 	// only adds timeouts.
 	Senders int
@@ -29,9 +33,11 @@ type Config struct {
 // ConfigDefault is measured for two cores shared with everything else.
 var ConfigDefault = Config{
 	InFlight:       1024,
-	Reservers:      4,
+	Reservers:      8,
 	QueueWait:      40 * time.Millisecond,
 	ReserveTimeout: 50 * time.Millisecond,
+	CallTimeout:    time.Second,
+	Markers:        4,
 	Senders:        2,
 	SendLinger:     2 * time.Millisecond,
 	SendTimeout:    80 * time.Millisecond,
@@ -46,6 +52,10 @@ func (c Config) Validate() error {
 		return fmt.Errorf("reservers %d: must be 1 to 64", c.Reservers)
 	case c.Senders < 1 || c.Senders > 16:
 		return fmt.Errorf("senders %d: must be 1 to 16", c.Senders)
+	case c.Markers < 1 || c.Markers > 16:
+		return fmt.Errorf("markers %d: must be 1 to 16", c.Markers)
+	case c.CallTimeout < c.ReserveTimeout:
+		return fmt.Errorf("call timeout %v: must not be below the reserve timeout %v", c.CallTimeout, c.ReserveTimeout)
 	case c.QueueWait <= 0 || c.ReserveTimeout <= 0 || c.SendTimeout <= 0:
 		return fmt.Errorf("queue wait %v, reserve timeout %v and send timeout %v must be positive", c.QueueWait, c.ReserveTimeout, c.SendTimeout)
 	case c.SendLinger < 0 || c.SendLinger >= c.SendTimeout:

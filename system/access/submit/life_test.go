@@ -103,7 +103,7 @@ func TestStopIsBoundedWhenNothingAnswers(t *testing.T) {
 		for _, c := range clients {
 			c.only(t)
 		}
-		if took := time.Since(began); took > cfg.QueueWait+cfg.ReserveTimeout+3*cfg.SendTimeout {
+		if took := time.Since(began); took > cfg.QueueWait+cfg.CallTimeout+3*cfg.SendTimeout {
 			t.Errorf("Stop took %v", took)
 		}
 	})
@@ -217,7 +217,7 @@ func TestEveryRequestIsAnsweredExactlyOnce(t *testing.T) {
 				failure = "a request vanished"
 			case len(sent) != created:
 				failure = "not every reservation was sent"
-			case replayed < 0:
+			case replayed+tally[seckill.CodeUnavailable] < 0: // a late reply's were told that it is unknown
 				failure = "a reservation was not answered as one"
 			case p.free() != c.InFlight:
 				failure = "a place was lost"

@@ -73,8 +73,17 @@ func (s *Service) judgeSKU(activityID, skuID int64, tickets []*ticket) {
 			PayloadHash: t.cmd.PayloadHash(), ReservationID: id, MessageID: seckill.MessageIDOf(id)}
 	}
 	s.hit(seckill.FaultAccessBeforeReserve)
-	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.ReserveTimeout)
+	// Two bounds: the answers wait ReserveTimeout, the call CallTimeout. Giving
+	// the call up with the answers would close its connection, and the next
+	// call would pay for a new one; and a reply that is merely late tells what
+	// was reserved, so that it is sent now and not by the scanner.
+	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.CallTimeout)
 	defer cancel()
+	giveUp := time.AfterFunc(s.cfg.ReserveTimeout, func() {
+		s.Stats.ReserveLate.Add(1)
+		unknown(tickets)
+	})
+	defer giveUp.Stop()
 	began := time.Now()
 	result, err := s.store.Reserve(ctx, activityID, skuID, candidates)
 	s.observe(time.Since(began))
@@ -82,10 +91,7 @@ func (s *Service) judgeSKU(activityID, skuID int64, tickets []*ticket) {
 	if err != nil {
 		s.Stats.ReserveFails.Add(1)
 		s.log.Warn("reserve failed", "activity_id", activityID, "sku_id", skuID, "requests", len(tickets), "error", err)
-		for _, t := range tickets {
-			t.reply(&seckill.Answer{Code: seckill.CodeUnavailable, RequestID: t.cmd.RequestID,
-				Reason: "redis: the outcome is unknown, repeat the same request_id", RetryAfterMS: 1000})
-		}
+		unknown(tickets)
 		return
 	}
 	sendBy := time.Now().Add(s.cfg.SendTimeout)
@@ -102,6 +108,14 @@ func (s *Service) judgeSKU(activityID, skuID int64, tickets []*ticket) {
 		t.reply(answerOf(t.cmd.RequestID, &result.Outcomes[i]))
 	}
 	s.Stats.Created.Add(int64(created))
+}
+
+// unknown answers requests of which nobody can say whether they were judged.
+func unknown(tickets []*ticket) {
+	for _, t := range tickets {
+		t.reply(&seckill.Answer{Code: seckill.CodeUnavailable, RequestID: t.cmd.RequestID,
+			Reason: "redis: the outcome is unknown, repeat the same request_id", RetryAfterMS: 1000})
+	}
 }
 
 // answerOf is the answer of a request that made no reservation.

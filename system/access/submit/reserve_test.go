@@ -120,6 +120,26 @@ func TestARedisErrorAfterDispatchIsUnavailable(t *testing.T) {
 	})
 }
 
+// R9.1.3: the answer does not wait for a late reply, and what the reply made
+// is sent and marked all the same: no work is left to the scanner.
+func TestALateReplyIsUnavailableAndItsReservationsAreSent(t *testing.T) {
+	r := &redis{reserve: func(_ context.Context, _ int, c []reservation.Candidate) (reservation.Batch, error) {
+		time.Sleep(cfg.CallTimeout - time.Millisecond)
+		return created(c), nil
+	}}
+	b := &broker{}
+	bubble(t, cfg, r, b, func(p *path) {
+		client, _ := p.submit()
+		p.stop()
+		if a := client.only(t); a.Code != seckill.CodeUnavailable || client.after != cfg.ReserveTimeout {
+			t.Errorf("answered %+v after %v, want UNAVAILABLE after %v", a, client.after, cfg.ReserveTimeout)
+		}
+		if sent := len(b.messages()); sent != 1 || p.Stats.Marked.Load() != 1 || p.Stats.ReserveLate.Load() != 1 || p.Stats.ReserveFails.Load() != 0 {
+			t.Errorf("%d messages sent, %d marked, %d calls late, %d failed", sent, p.Stats.Marked.Load(), p.Stats.ReserveLate.Load(), p.Stats.ReserveFails.Load())
+		}
+	})
+}
+
 // R9.1.3
 func TestAReserveCallEndsAtItsTimeout(t *testing.T) {
 	r := &redis{reserve: func(ctx context.Context, _ int, _ []reservation.Candidate) (reservation.Batch, error) {

@@ -160,7 +160,7 @@ func TestMarksAreBestEffort(t *testing.T) {
 			t.Errorf("answered %+v", a)
 		}
 		p.stop()
-		if limit != 20*time.Millisecond || p.Stats.MarksDropped.Load() != 1 || p.Stats.Marked.Load() != 0 {
+		if limit != cfg.CallTimeout || p.Stats.MarksDropped.Load() != 1 || p.Stats.Marked.Load() != 0 {
 			t.Errorf("mark was given %v; %d dropped, %d marked", limit, p.Stats.MarksDropped.Load(), p.Stats.Marked.Load())
 		}
 	})

@@ -38,6 +38,7 @@ type Stats struct {
 	Expired      atomic.Int64 // waited longer than QueueWait: RATE_LIMITED
 	ReserveCalls atomic.Int64
 	ReserveFails atomic.Int64 // calls whose outcome is unknown
+	ReserveLate  atomic.Int64 // calls that outlasted ReserveTimeout
 	Created      atomic.Int64
 	Sends        atomic.Int64 // batches
 	SendsUnknown atomic.Int64 // batches without a confirmation
@@ -64,7 +65,7 @@ type Service struct {
 	due      chan *ticket // created tickets in the order of their send deadline
 	marks    chan *ticket
 
-	stages [3]sync.WaitGroup // reservers, senders, marker and deadline
+	stages [3]sync.WaitGroup // reservers, senders, markers and deadline
 	closed atomic.Bool
 	submit sync.RWMutex // held for reading while submitting, for writing to close the queue
 }
@@ -136,7 +137,7 @@ func (s *Service) Start() {
 	}
 	start(0, s.cfg.Reservers, s.reserveLoop)
 	start(1, s.cfg.Senders, s.sendLoop)
-	start(2, 1, s.markLoop)
+	start(2, s.cfg.Markers, s.markLoop)
 	start(2, 1, s.deadlineLoop)
 }
 
