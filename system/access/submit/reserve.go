@@ -79,11 +79,17 @@ func (s *Service) judgeSKU(activityID, skuID int64, tickets []*ticket) {
 	// was reserved, so that it is sent now and not by the scanner.
 	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.CallTimeout)
 	defer cancel()
+	gaveUp := make(chan struct{})
 	giveUp := time.AfterFunc(s.cfg.ReserveTimeout, func() {
+		defer close(gaveUp)
 		s.Stats.ReserveLate.Add(1)
 		unknown(tickets)
 	})
-	defer giveUp.Stop()
+	defer func() {
+		if !giveUp.Stop() { // its answers are given before Stop may return
+			<-gaveUp
+		}
+	}()
 	began := time.Now()
 	result, err := s.store.Reserve(ctx, activityID, skuID, candidates)
 	s.observe(time.Since(began))
