@@ -209,7 +209,7 @@ func (r *runner) startFleet(ctx context.Context, schedule pace.Schedule) (err er
 	if err := r.plan.Validate(); err != nil {
 		return err
 	}
-	if r.stores, err = r.openStores(r.plan.Activities); err != nil {
+	if r.stores, err = r.openStores(r.plan.Activities, nil); err != nil {
 		return err
 	}
 	for _, sale := range []struct{ activity, stock int64 }{{warmUpActivityID, warmUpStock}, {activityID, r.s.Load.Stock}} {
@@ -280,15 +280,17 @@ func (r *runner) loadUnderFaults(ctx context.Context, schedule pace.Schedule, ad
 	return result, g.Wait()
 }
 
-// openStores connects to the stores as the verifier's copyist.
-func (r *runner) openStores(activities []rundir.Activity) (*snapshot.Stores, error) {
+// openStores connects to the stores as the verifier's copyist. A nil
+// consumers takes all groups.
+func (r *runner) openStores(activities []rundir.Activity, consumers []snapshot.Consumer) (*snapshot.Stores, error) {
 	a := r.stack.Addresses()
-	return snapshot.Open(snapshot.Config{Redis: a.Redis, Postgres: a.Postgres, NameServer: a.NameServer, Activities: activities})
+	return snapshot.Open(snapshot.Config{Redis: a.Redis, Postgres: a.Postgres, NameServer: a.NameServer, Activities: activities, Consumers: consumers})
 }
 
-// settled waits until nothing of the warm-up is under way.
+// settled waits until nothing of the warm-up is under way. It asks no group
+// for its offset: clients commit those up to 5 s late.
 func (r *runner) settled(ctx context.Context, limit time.Duration) error {
-	stores, err := r.openStores([]rundir.Activity{{ActivityID: warmUpActivityID, SKUID: skuID}})
+	stores, err := r.openStores([]rundir.Activity{{ActivityID: warmUpActivityID, SKUID: skuID}}, []snapshot.Consumer{})
 	if err != nil {
 		return err
 	}

@@ -32,9 +32,11 @@ func (a *App) runAccess(ctx context.Context, p *process) error {
 		return err
 	}
 	lua := telemetry.Seconds(p.metrics, "reservation_lua_duration", "Reserve script call as access saw it, seconds.")
+	sends := telemetry.Seconds(p.metrics, "message_send_duration", "One batch sent to the broker, seconds.")
 	path, err := submit.New(submit.Params{Config: a.cfg.Submit, Store: store, Sender: sender,
 		IDs: seckill.NewIDGenerator(time.Now, a.seed), Log: a.log,
-		Observe: func(d time.Duration) { lua.Observe(d.Seconds()) }, Hit: a.wiring.Hit})
+		Observe: submit.Observers{Reserve: func(d time.Duration) { lua.Observe(d.Seconds()) },
+			Send: func(d time.Duration) { sends.Observe(d.Seconds()) }}, Hit: a.wiring.Hit})
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrConfig, err)
 	}

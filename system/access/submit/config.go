@@ -28,19 +28,24 @@ type Config struct {
 	// SendTimeout is how long after its reservation an answer waits for the
 	// broker's confirmation.
 	SendTimeout time.Duration
+	// AnswerBudget is how long after its arrival an accepted request is
+	// answered at the latest, confirmed or not: the limits above may add up to
+	// more than anyone should wait.
+	AnswerBudget time.Duration
 }
 
 // ConfigDefault is measured for two cores shared with everything else.
 var ConfigDefault = Config{
-	InFlight:       1024,
+	InFlight:       512,
 	Reservers:      8,
-	QueueWait:      40 * time.Millisecond,
+	QueueWait:      25 * time.Millisecond,
 	ReserveTimeout: 50 * time.Millisecond,
 	CallTimeout:    time.Second,
 	Markers:        4,
 	Senders:        2,
 	SendLinger:     2 * time.Millisecond,
 	SendTimeout:    80 * time.Millisecond,
+	AnswerBudget:   85 * time.Millisecond,
 }
 
 // Validate checks the bounds.
@@ -58,6 +63,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("call timeout %v: must not be below the reserve timeout %v", c.CallTimeout, c.ReserveTimeout)
 	case c.QueueWait <= 0 || c.ReserveTimeout <= 0 || c.SendTimeout <= 0:
 		return fmt.Errorf("queue wait %v, reserve timeout %v and send timeout %v must be positive", c.QueueWait, c.ReserveTimeout, c.SendTimeout)
+	case c.AnswerBudget <= 0:
+		return fmt.Errorf("answer budget %v: must be positive", c.AnswerBudget)
 	case c.SendLinger < 0 || c.SendLinger >= c.SendTimeout:
 		return fmt.Errorf("send linger %v: must be below the send timeout %v", c.SendLinger, c.SendTimeout)
 	}

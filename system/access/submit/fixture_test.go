@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // that a duration is exact and a test waits for nothing.
 
 var cfg = submit.Config{InFlight: 1000, Reservers: 1, QueueWait: 40 * time.Millisecond,
-	ReserveTimeout: 50 * time.Millisecond, CallTimeout: time.Second, Markers: 1,
+	ReserveTimeout: 50 * time.Millisecond, CallTimeout: time.Second, Markers: 1, AnswerBudget: time.Second,
 	Senders: 1, SendLinger: 2 * time.Millisecond, SendTimeout: 80 * time.Millisecond}
 
 // redis is a Store that makes every reservation, unless told otherwise, and

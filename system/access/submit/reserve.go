@@ -43,26 +43,51 @@ func (s *Service) judge(batch []*ticket) {
 			}
 		}
 		// Looked at before each call: an earlier SKU's may have taken long.
-		if live := s.expire(same); len(live) > 0 {
+		if live := s.dispatch(same); len(live) > 0 {
 			s.judgeSKU(sku.ActivityID, sku.SKUID, live)
 		}
 		rest = others
 	}
 }
 
-// expire turns away those who waited too long, and returns the others.
-func (s *Service) expire(tickets []*ticket) []*ticket {
+// dispatch takes those who did not wait too long.
+func (s *Service) dispatch(tickets []*ticket) []*ticket {
 	now := time.Now()
 	live := tickets[:0]
 	for _, t := range tickets {
 		if now.Sub(t.arrived) > s.cfg.QueueWait {
-			s.Stats.Expired.Add(1)
-			t.reply(RateLimited(t.cmd.RequestID))
-			continue
+			s.expire(t)
+		} else if t.phase.CompareAndSwap(phaseWaiting, phaseDispatched) {
+			live = append(live, t)
 		}
-		live = append(live, t)
 	}
 	return live
+}
+
+// expire turns a request away that waited too long and was never judged.
+func (s *Service) expire(t *ticket) {
+	if t.phase.CompareAndSwap(phaseWaiting, phaseExpired) {
+		s.Stats.Expired.Add(1)
+		t.reply(RateLimited(t.cmd.RequestID))
+	}
+}
+
+// expireLoop turns away those whose batch does not come in time, however
+// long the reservers are held up. All wait equally long, so the first to come
+// is the first due.
+func (s *Service) expireLoop() {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for t := range s.waiting {
+		if t.phase.Load() != phaseWaiting {
+			continue
+		}
+		if wait := time.Until(t.arrived.Add(s.cfg.QueueWait)); wait >= 0 {
+			timer.Reset(wait + time.Nanosecond)
+			<-timer.C
+		}
+		s.expire(t)
+	}
 }
 
 func (s *Service) judgeSKU(activityID, skuID int64, tickets []*ticket) {
@@ -92,7 +117,7 @@ func (s *Service) judgeSKU(activityID, skuID int64, tickets []*ticket) {
 	}()
 	began := time.Now()
 	result, err := s.store.Reserve(ctx, activityID, skuID, candidates)
-	s.observe(time.Since(began))
+	s.observe.Reserve(time.Since(began))
 	s.Stats.ReserveCalls.Add(1)
 	if err != nil {
 		s.Stats.ReserveFails.Add(1)
@@ -156,6 +181,9 @@ func (s *Service) queueSend(t *ticket, c *reservation.Candidate, b *reservation.
 	t.reservationID = c.ReservationID
 	t.message = r.Message(time.Now())
 	t.sendBy = sendBy
+	if budget := t.arrived.Add(s.cfg.AnswerBudget); budget.Before(sendBy) {
+		t.sendBy = budget
+	}
 	select {
 	case s.due <- t:
 	default: // nobody will watch its deadline: answer now

@@ -302,3 +302,45 @@ func TestNewRefusesBoundsThatAreNone(t *testing.T) {
 		t.Error("a path without store and sender was made")
 	}
 }
+
+// Reservers held up by Redis hold up nobody else: who waits is turned away in
+// time, unjudged.
+func TestQueueWaitIsKeptWhileEveryReserverIsHeldUp(t *testing.T) {
+	r := &redis{reserve: func(ctx context.Context, _ int, _ []reservation.Candidate) (reservation.Batch, error) {
+		<-ctx.Done()
+		return reservation.Batch{}, ctx.Err()
+	}}
+	bubble(t, cfg, r, &broker{}, func(p *path) {
+		p.submit()
+		synctest.Wait() // the only reserver is at Redis
+		late, _ := p.submit()
+		p.stop()
+		if a := late.only(t); a.Code != seckill.CodeRateLimited || late.after > cfg.QueueWait+time.Millisecond {
+			t.Errorf("answered %+v after %v, want RATE_LIMITED after %v", a, late.after, cfg.QueueWait)
+		}
+		if len(r.calls) != 1 {
+			t.Errorf("%d calls, want 1: the second request must not reach Redis", len(r.calls))
+		}
+	})
+}
+
+// R1.3: the limits of the stages do not add up in one answer.
+func TestTheAnswerBudgetBoundsAllStagesTogether(t *testing.T) {
+	budget := cfg
+	budget.AnswerBudget = 60 * time.Millisecond
+	r := &redis{reserve: func(_ context.Context, _ int, c []reservation.Candidate) (reservation.Batch, error) {
+		time.Sleep(40 * time.Millisecond)
+		return created(c), nil
+	}}
+	b := &broker{send: func(int, []seckill.OrderCreateMessage) error { time.Sleep(70 * time.Millisecond); return nil }}
+	bubble(t, budget, r, b, func(p *path) {
+		client, _ := p.submit()
+		p.stop()
+		if a := client.only(t); a.Code != seckill.CodeQueuedPending || client.after != budget.AnswerBudget {
+			t.Errorf("answered %+v after %v, want QUEUED_PENDING_MESSAGE after %v", a, client.after, budget.AnswerBudget)
+		}
+		if p.Stats.Marked.Load() != 1 {
+			t.Error("the confirmation that came after the answer was not marked")
+		}
+	})
+}

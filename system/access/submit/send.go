@@ -39,7 +39,10 @@ func (s *Service) sendLoop() {
 			messages = append(messages, t.message)
 		}
 		s.Stats.Sends.Add(1)
-		if err := s.sender.SendOrderCreates(messages); err != nil {
+		began := time.Now()
+		err := s.sender.SendOrderCreates(messages)
+		s.observe.Send(time.Since(began))
+		if err != nil {
 			s.Stats.SendsUnknown.Add(1)
 			s.log.Warn("send not confirmed; the scanner owns it", "messages", len(batch), "error", err)
 			for _, t := range batch {
@@ -60,8 +63,9 @@ func (s *Service) sendLoop() {
 	}
 }
 
-// deadlineLoop answers those whose confirmation did not come in time. All
-// wait equally long, so the first to come is the first due.
+// deadlineLoop answers those whose confirmation did not come in time. They
+// come in the order of their reservations, which is nearly that of their
+// deadlines.
 func (s *Service) deadlineLoop() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()

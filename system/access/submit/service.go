@@ -54,18 +54,19 @@ type Service struct {
 	sender  Sender
 	ids     IDs
 	log     *slog.Logger
-	observe func(time.Duration) // duration of a reserve call
+	observe Observers
 	hit     func(seckill.FaultPoint)
 
 	Stats Stats
 
 	queue    chan *ticket
+	waiting  chan *ticket // the same tickets, in the order of their QueueWait
 	inFlight atomic.Int64
 	outbound chan *ticket
 	due      chan *ticket // created tickets in the order of their send deadline
 	marks    chan *ticket
 
-	stages [3]sync.WaitGroup // reservers, senders, markers and deadline
+	stages [3]sync.WaitGroup // reservers and expiry; senders; markers and deadline
 	closed atomic.Bool
 	submit sync.RWMutex // held for reading while submitting, for writing to close the queue
 }
@@ -79,8 +80,17 @@ type ticket struct {
 	reservationID string
 	message       seckill.OrderCreateMessage
 	sendBy        time.Time
+	phase         atomic.Int32
 	answered      atomic.Bool
 }
+
+// Phases of a ticket: it leaves phaseWaiting once, for its batch or for want
+// of one in time. Whoever moves it may answer it.
+const (
+	phaseWaiting = iota
+	phaseDispatched
+	phaseExpired
+)
 
 // reply gives the answer, once.
 func (t *ticket) reply(a *seckill.Answer) bool {
@@ -91,14 +101,20 @@ func (t *ticket) reply(a *seckill.Answer) bool {
 	return true
 }
 
-// Params of New. Observe and Hit may be nil.
+// Observers are told how long things took; each may be nil.
+type Observers struct {
+	Reserve func(time.Duration) // one script call
+	Send    func(time.Duration) // one batch, confirmed or not
+}
+
+// Params of New. Hit may be nil.
 type Params struct {
 	Config  Config
 	Store   Store
 	Sender  Sender
 	IDs     IDs
 	Log     *slog.Logger
-	Observe func(reserve time.Duration)
+	Observe Observers
 	Hit     func(seckill.FaultPoint)
 }
 
@@ -112,16 +128,23 @@ func New(p Params) (*Service, error) {
 	}
 	s := &Service{cfg: p.Config, store: p.Store, sender: p.Sender, ids: p.IDs, log: p.Log,
 		observe: p.Observe, hit: p.Hit,
-		queue: make(chan *ticket, p.Config.InFlight), outbound: make(chan *ticket, outboundMax),
+		queue: make(chan *ticket, p.Config.InFlight), waiting: make(chan *ticket, waitingMax), outbound: make(chan *ticket, outboundMax),
 		due: make(chan *ticket, outboundMax), marks: make(chan *ticket, outboundMax)}
-	if s.observe == nil {
-		s.observe = func(time.Duration) {}
+	if s.observe.Reserve == nil {
+		s.observe.Reserve = func(time.Duration) {}
+	}
+	if s.observe.Send == nil {
+		s.observe.Send = func(time.Duration) {}
 	}
 	if s.hit == nil {
 		s.hit = func(seckill.FaultPoint) {}
 	}
 	return s, nil
 }
+
+// waitingMax bounds the tickets whose QueueWait is watched. One that does not
+// fit is looked at by its reserver only.
+const waitingMax = 1 << 16
 
 // outboundMax bounds created reservations on their way to the broker; what
 // does not fit is the scanner's.
@@ -136,6 +159,7 @@ func (s *Service) Start() {
 		}
 	}
 	start(0, s.cfg.Reservers, s.reserveLoop)
+	start(0, 1, s.expireLoop)
 	start(1, s.cfg.Senders, s.sendLoop)
 	start(2, s.cfg.Markers, s.markLoop)
 	start(2, 1, s.deadlineLoop)
@@ -147,6 +171,7 @@ func (s *Service) Stop() {
 	s.submit.Lock()
 	s.closed.Store(true)
 	close(s.queue)
+	close(s.waiting)
 	s.submit.Unlock()
 	s.stages[0].Wait()
 	close(s.outbound)
@@ -178,7 +203,12 @@ func (s *Service) Submit(cmd seckill.SubmitCommand, to Replier) {
 		return
 	}
 	s.Stats.Submitted.Add(1)
-	s.queue <- &ticket{cmd: cmd, to: to, arrived: time.Now()} // has room: at most InFlight are in it
+	t := &ticket{cmd: cmd, to: to, arrived: time.Now()}
+	s.queue <- t // has room: at most InFlight are in it
+	select {
+	case s.waiting <- t:
+	default:
+	}
 }
 
 // RateLimited is the answer of a request that was not judged.
