@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
@@ -67,6 +68,10 @@ func (o *runFlags) run(cmd *cobra.Command, s scenarios.Scenario, again ...string
 	dir := o.out
 	if dir == "" {
 		dir = filepath.Join("reports", "out", runName(time.Now(), s.Name, o.seed))
+	}
+	// The generator shares the cores with what it measures.
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(800)
 	}
 	p := newProgress(cmd.ErrOrStderr(), time.Now)
 	run, err := scenarios.Run(cmd.Context(), s, scenarios.Options{Dir: rundir.Dir(dir), Seed: o.seed,

@@ -38,14 +38,14 @@ type Config struct {
 var ConfigDefault = Config{
 	InFlight:       512,
 	Reservers:      8,
-	QueueWait:      25 * time.Millisecond,
+	QueueWait:      20 * time.Millisecond,
 	ReserveTimeout: 50 * time.Millisecond,
 	CallTimeout:    time.Second,
 	Markers:        4,
 	Senders:        2,
 	SendLinger:     2 * time.Millisecond,
 	SendTimeout:    80 * time.Millisecond,
-	AnswerBudget:   85 * time.Millisecond,
+	AnswerBudget:   60 * time.Millisecond,
 }
 
 // Validate checks the bounds.
