@@ -34,15 +34,23 @@ type Config struct {
 	TopicPrefix string
 }
 
-func (c Config) validate() error {
+// Validate checks the addresses.
+func (c Config) Validate() error {
 	if c.NameServer == "" {
 		return errors.New("name server address is empty")
 	}
 	if _, err := netip.ParseAddrPort(c.NameServer); err != nil {
 		return fmt.Errorf("name server %q: must be IP:port", c.NameServer)
 	}
+	if (c.AccessKey == "") != (c.SecretKey == "") {
+		return errors.New("access key and secret key belong together")
+	}
 	return nil
 }
+
+func (c Config) topic(name string) string       { return c.TopicPrefix + name }
+func (c Config) group(name string) string       { return c.TopicPrefix + name }
+func (c Config) retryTopic(group string) string { return "%RETRY%" + c.group(group) }
 
 // instances numbers the clients of this process: the library shares a
 // connection between clients of one name, and so their shutdown.

@@ -33,14 +33,17 @@ type Producer struct {
 }
 
 // NewProducer returns a started producer whose sends are given up after
-// timeout.
+// timeout. It connects at the first send: see CheckTopics.
 func NewProducer(cfg Config, timeout time.Duration) (*Producer, error) {
-	if err := cfg.validate(); err != nil {
+	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("producer: %w", err)
+	}
+	if timeout <= 0 {
+		return nil, fmt.Errorf("producer: send timeout %v: must be positive", timeout)
 	}
 	opts := []producer.Option{
 		producer.WithNameServer(primitive.NamesrvAddr{cfg.NameServer}),
-		producer.WithGroupName(cfg.TopicPrefix + "seckill_producer"),
+		producer.WithGroupName(cfg.group("seckill_producer")),
 		producer.WithInstanceName(instanceName("producer", os.Getpid())),
 		producer.WithRetry(0),
 		producer.WithSendMsgTimeout(timeout),
@@ -77,7 +80,7 @@ func (p *Producer) SendOrderCreates(messages []seckill.OrderCreateMessage) error
 		if err != nil {
 			return err
 		}
-		batch[i] = newMessage(p.cfg.TopicPrefix+seckill.TopicOrderCreate, body, messages[i].MessageKey)
+		batch[i] = newMessage(p.cfg.topic(seckill.TopicOrderCreate), body, messages[i].MessageKey)
 	}
 	return p.send(batch)
 }
@@ -90,7 +93,7 @@ func (p *Producer) SendEvents(_ context.Context, events []seckill.Event) error {
 		if err != nil {
 			return fmt.Errorf("encode event of %s: %w", events[i].ReservationID, err)
 		}
-		batch[i] = newMessage(p.cfg.TopicPrefix+seckill.TopicEvent, body, events[i].ReservationID)
+		batch[i] = newMessage(p.cfg.topic(seckill.TopicEvent), body, events[i].ReservationID)
 	}
 	return p.send(batch)
 }

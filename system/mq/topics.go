@@ -2,10 +2,13 @@ package mq
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/apache/rocketmq-client-go/v2/admin"
+	liberrors "github.com/apache/rocketmq-client-go/v2/errors"
 	"github.com/apache/rocketmq-client-go/v2/primitive"
 
 	"github.com/hotsku/hotsku/system/seckill"
@@ -13,16 +16,16 @@ import (
 
 // EnsureTopics makes the topics of the system at the broker, and waits until
 // the name server knows their routes: the library's CreateTopic does not look
-// at the broker's answer. Making a topic again changes nothing.
+// at the broker's answer. Making a topic again changes nothing but a number
+// of queues that was smaller.
 func EnsureTopics(ctx context.Context, cfg Config, brokerAddr string) error {
-	if err := cfg.validate(); err != nil {
+	if err := cfg.Validate(); err != nil {
 		return fmt.Errorf("ensure topics: %w", err)
 	}
-	opts := []admin.AdminOption{admin.WithResolver(primitive.NewPassthroughResolver([]string{cfg.NameServer}))}
-	if cfg.AccessKey != "" {
-		opts = append(opts, admin.WithCredentials(primitive.Credentials{AccessKey: cfg.AccessKey, SecretKey: cfg.SecretKey}))
+	if _, err := netip.ParseAddrPort(brokerAddr); err != nil {
+		return fmt.Errorf("ensure topics: broker %q: must be IP:port", brokerAddr)
 	}
-	a, err := admin.NewAdmin(opts...)
+	a, err := cfg.admin()
 	if err != nil {
 		return fmt.Errorf("ensure topics: %w", err)
 	}
@@ -31,10 +34,10 @@ func EnsureTopics(ctx context.Context, cfg Config, brokerAddr string) error {
 		name   string
 		queues int
 	}{
-		{cfg.TopicPrefix + seckill.TopicOrderCreate, TopicQueues},
-		{cfg.TopicPrefix + seckill.TopicEvent, TopicQueues},
-		{"%RETRY%" + cfg.TopicPrefix + seckill.GroupOrder, 1},
-		{"%RETRY%" + cfg.TopicPrefix + seckill.GroupProjector, 1},
+		{cfg.topic(seckill.TopicOrderCreate), TopicQueues},
+		{cfg.topic(seckill.TopicEvent), TopicQueues},
+		{cfg.retryTopic(seckill.GroupOrder), 1},
+		{cfg.retryTopic(seckill.GroupProjector), 1},
 	}
 	for _, t := range topics {
 		if err := a.CreateTopic(ctx, admin.WithTopicCreate(t.name), admin.WithBrokerAddrCreate(brokerAddr),
@@ -43,7 +46,7 @@ func EnsureTopics(ctx context.Context, cfg Config, brokerAddr string) error {
 		}
 	}
 	for _, t := range topics {
-		if err := waitForRoute(ctx, a, t.name, t.queues); err != nil {
+		if err := waitForRoute(ctx, cfg, t.name, t.queues); err != nil {
 			return err
 		}
 	}
@@ -52,7 +55,12 @@ func EnsureTopics(ctx context.Context, cfg Config, brokerAddr string) error {
 
 // waitForRoute polls the name server, which hears of a topic from the
 // broker's registration; there is no event to wait for.
-func waitForRoute(ctx context.Context, a admin.Admin, topic string, queues int) error {
+func waitForRoute(ctx context.Context, cfg Config, topic string, queues int) error {
+	a, err := cfg.admin()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = a.Close() }()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -62,8 +70,55 @@ func waitForRoute(ctx context.Context, a admin.Admin, topic string, queues int) 
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("topic %s: the name server has no route of %d queues (found %d): %w", topic, queues, len(found), ctx.Err())
+			if err == nil || errors.Is(err, liberrors.ErrTopicNotExist) {
+				err = fmt.Errorf("it knows %d queues of %d", len(found), queues)
+			}
+			return fmt.Errorf("topic %s was not made: name server %s: %w", topic, cfg.NameServer, err)
 		case <-tick.C:
 		}
+		if err == nil { // a client that knows a route never asks again
+			fresh, err := cfg.admin()
+			if err != nil {
+				return err
+			}
+			_ = a.Close()
+			a = fresh
+		}
 	}
+}
+
+// CheckTopics says whether the name server answers and knows the topics.
+// Producers and consumers start without looking; a role that asks first does
+// not start deaf. A name server that is there but does not answer is given
+// up by the library after 6 s.
+func CheckTopics(ctx context.Context, cfg Config, topics ...string) error {
+	if err := cfg.Validate(); err != nil {
+		return fmt.Errorf("check topics: %w", err)
+	}
+	a, err := cfg.admin()
+	if err != nil {
+		return fmt.Errorf("check topics: %w", err)
+	}
+	defer a.Close()
+	for _, t := range topics {
+		switch found, err := a.FetchPublishMessageQueues(ctx, cfg.topic(t)); {
+		case errors.Is(err, liberrors.ErrTopicNotExist) || err == nil && len(found) == 0:
+			return fmt.Errorf("name server %s does not know topic %s: run `seckill migrate`, and see that the broker is up", cfg.NameServer, cfg.topic(t))
+		case err != nil:
+			return fmt.Errorf("name server %s: %w", cfg.NameServer, err)
+		}
+	}
+	return nil
+}
+
+func (c Config) admin() (admin.Admin, error) {
+	opts := []admin.AdminOption{admin.WithResolver(primitive.NewPassthroughResolver([]string{c.NameServer}))}
+	if c.AccessKey != "" {
+		opts = append(opts, admin.WithCredentials(primitive.Credentials{AccessKey: c.AccessKey, SecretKey: c.SecretKey}))
+	}
+	a, err := admin.NewAdmin(opts...)
+	if err != nil {
+		return nil, fmt.Errorf("admin client for %s: %w", c.NameServer, err)
+	}
+	return a, nil
 }
