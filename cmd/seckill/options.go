@@ -5,18 +5,26 @@ import (
 	crand "crypto/rand"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"runtime/debug"
 	"strings"
+	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/hotsku/hotsku/lua"
 	"github.com/hotsku/hotsku/system/app"
 	"github.com/hotsku/hotsku/system/faultpoint"
 	"github.com/hotsku/hotsku/system/mq"
+	"github.com/hotsku/hotsku/system/postgres"
+	"github.com/hotsku/hotsku/system/reservation"
 	"github.com/hotsku/hotsku/system/seckill"
 )
 
@@ -41,6 +49,31 @@ func (o *options) postgresFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.cfg.Postgres, "postgres", "", "PostgreSQL, postgres://user@host:port/database")
 }
 
+// pool connects the commands that prepare a sale to PostgreSQL.
+func (o *options) pool(ctx context.Context, name string) (*pgxpool.Pool, error) {
+	if o.cfg.Postgres == "" {
+		return nil, usageError{errors.New("no PostgreSQL: give --postgres postgres://user@host:port/database")}
+	}
+	pool, err := postgres.Open(ctx, postgres.Config{URL: o.cfg.Postgres, ApplicationName: "seckill-" + name,
+		StatementTimeout: 10 * time.Minute}) // a large sale's tokens, a large table's migration
+	if errors.As(err, new(*pgconn.ParseConfigError)) {
+		return nil, usageError{err}
+	}
+	return pool, err
+}
+
+// redis connects the commands that prepare a sale to Redis.
+func (o *options) redis() (*reservation.Store, error) {
+	if o.cfg.Redis.Addr == "" {
+		return nil, usageError{errors.New("no Redis: give --redis host:port")}
+	}
+	store, err := reservation.New(o.cfg.Redis, lua.FS)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return store, nil
+}
+
 func (o *options) mqFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.cfg.MQ.NameServer, "name-server", "", "RocketMQ name server, IP:port")
 	f.StringVar(&o.cfg.MQ.AccessKey, "mq-access-key", "", "RocketMQ access key")
@@ -56,12 +89,18 @@ func (o *options) processFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.cfg.Admin, "admin", o.cfg.Admin, "loopback address of metrics, health and profiles")
 	f.StringVar(&o.cfg.Zone, "zone", o.cfg.Zone, "availability zone, a label of the metrics")
 	f.DurationVar(&o.cfg.Drain, "drain", o.cfg.Drain, "how long the role may take to end")
-	f.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error; logs are JSON on standard error")
+	o.logFlags(f)
 	f.StringVar(&o.seed, "id-seed", "", "64 hex digits that feed ids and jitter, one of its own for each process (default: random)")
 	if faultpoint.Enabled {
 		f.StringArrayVar(&o.faults, "faultpoint", nil, fmt.Sprintf("arm NAME=kill@N or NAME=delay:DURATION@N; names: %v", seckill.FaultPoints()))
 		f.StringVar(&o.faultsFile, "faultpoint-file", "", "where hits are noted")
 	}
+}
+
+// logFlags has one default for all commands: they share the variable, and a
+// flag sets it to its default when it is declared.
+func (o *options) logFlags(f *pflag.FlagSet) {
+	f.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error; logs are JSON on standard error")
 }
 
 // fromEnvironment fills flags that were not given from SECKILL_NAME.
@@ -95,6 +134,7 @@ func (o *options) settle(cmd *cobra.Command) error {
 	return nil
 }
 
+// logger is the role's; the client libraries' own lines go there, too.
 func (o *options) logger(role string) (*slog.Logger, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
@@ -103,7 +143,16 @@ func (o *options) logger(role string) (*slog.Logger, error) {
 	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level})).
 		With("role", role, "availability_zone", o.cfg.Zone)
 	mq.UseLogger(log)
+	redis.SetLogger(redisLog{log})
 	return log, nil
+}
+
+// redisLog takes the Redis client's own lines: they repeat, in other words,
+// the errors it returns.
+type redisLog struct{ log *slog.Logger }
+
+func (l redisLog) Printf(_ context.Context, format string, args ...any) {
+	l.log.Debug("redis client: " + fmt.Sprintf(format, args...))
 }
 
 func (o *options) idSeed() (seed [32]byte, err error) {

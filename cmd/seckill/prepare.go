@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/hotsku/hotsku/lua"
 	"github.com/hotsku/hotsku/system/activity"
 	"github.com/hotsku/hotsku/system/mq"
 	"github.com/hotsku/hotsku/system/postgres"
@@ -23,6 +23,7 @@ func newMigrate(o *options) *cobra.Command {
 		Use: "migrate", Short: "Bring the database schema and the broker's topics up to date", Args: noArgs,
 		Long: "migrate applies pending migrations and makes missing topics. Running it again changes nothing.\n" +
 			"Without --name-server it leaves the broker alone.",
+		Example: `  seckill migrate --postgres "$DSN" --name-server 127.0.0.1:9876 --broker 127.0.0.1:10911`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.settle(cmd); err != nil {
 				return err
@@ -33,8 +34,15 @@ func newMigrate(o *options) *cobra.Command {
 			if (o.cfg.MQ.NameServer == "") != (o.broker == "") {
 				return usageError{errors.New("--name-server and --broker belong together")}
 			}
-			pool, err := postgres.Open(cmd.Context(), postgres.Config{URL: o.cfg.Postgres, ApplicationName: "seckill-migrate",
-				StatementTimeout: 10 * time.Minute})
+			if o.broker != "" {
+				if err := o.cfg.MQ.Validate(); err != nil {
+					return usageError{err}
+				}
+				if _, err := netip.ParseAddrPort(o.broker); err != nil {
+					return usageError{fmt.Errorf("--broker %q: must be IP:port", o.broker)}
+				}
+			}
+			pool, err := o.pool(cmd.Context(), "migrate")
 			if err != nil {
 				return err
 			}
@@ -59,7 +67,7 @@ func newMigrate(o *options) *cobra.Command {
 	o.postgresFlags(cmd.Flags())
 	o.mqFlags(cmd.Flags())
 	cmd.Flags().StringVar(&o.broker, "broker", "", "RocketMQ broker on which to make the topics, IP:port")
-	cmd.Flags().StringVar(&o.logLevel, "log-level", "warn", "debug, info, warn or error")
+	o.logFlags(cmd.Flags())
 	return cmd
 }
 
@@ -80,12 +88,15 @@ func newActivityCreate(o *options) *cobra.Command {
 		Use: "create", Short: "Write the tokens, then warm Redis", Args: noArgs,
 		Long: "create makes an activity of one SKU: one inventory token a unit in PostgreSQL, counted before\n" +
 			"anything is sold, then Redis is warmed. Creating an existing activity with the same ids is refused;\n" +
-			"if a crash left it in PostgreSQL only, create --warm-only finishes the work.",
+			"if a crash left it in PostgreSQL only, create --warm-only --activity ID --sku ID finishes the work.",
 		Example: `  seckill activity create --activity 10001 --sku 20001 --stock 10000 --price-cents 9900 --for 1h --postgres "$DSN" --redis 127.0.0.1:6379`,
 	}
 	var warmOnly bool
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := o.settle(cmd); err != nil {
+			return err
+		}
+		if _, err := o.logger("activity"); err != nil {
 			return err
 		}
 		p.StartsAt = time.Now().UTC()
@@ -97,41 +108,53 @@ func newActivityCreate(o *options) *cobra.Command {
 			p.StartsAt = at
 		}
 		p.EndsAt = p.StartsAt.Add(length)
-		if err := p.Validate(); err != nil {
+		if warmOnly {
+			for _, given := range []string{"stock", "tokens", "price-cents", "starts", "for", "resell"} {
+				if cmd.Flags().Changed(given) {
+					return usageError{fmt.Errorf("--%s and --warm-only exclude each other: what PostgreSQL has is warmed", given)}
+				}
+			}
+			if p.ActivityID <= 0 || p.SKUID <= 0 {
+				return usageError{errors.New("--activity and --sku must be positive integers")}
+			}
+		} else if err := p.Validate(); err != nil {
 			return usageError{err}
 		}
-		pool, err := postgres.Open(cmd.Context(), postgres.Config{URL: o.cfg.Postgres, ApplicationName: "seckill-activity"})
+		pool, err := o.pool(cmd.Context(), "activity")
 		if err != nil {
 			return err
 		}
 		defer pool.Close()
-		redis, err := reservation.New(o.cfg.Redis, lua.FS)
+		redis, err := o.redis()
 		if err != nil {
-			return usageError{err}
+			return err
 		}
 		defer redis.Close()
 		if err := redis.Check(cmd.Context()); err != nil { // before anything is written
 			return err
 		}
-		if !warmOnly {
-			seed, err := o.idSeed()
-			if err != nil {
-				return err
-			}
-			store, err := activity.New(pool, rand.New(rand.NewChaCha8(seed)))
-			if err != nil {
-				return err
-			}
-			if err := store.Create(cmd.Context(), p); err != nil {
-				return err
-			}
-		}
-		if err := redis.Warm(cmd.Context(), reservation.Activity{ActivityID: p.ActivityID, SKUID: p.SKUID,
-			Stock: int64(p.Stock), Version: 1, StartsAt: p.StartsAt, EndsAt: p.EndsAt}); err != nil {
+		seed, err := o.idSeed()
+		if err != nil {
 			return err
 		}
-		fmt.Fprintf(cmd.OutOrStdout(), "activity %d SKU %d: %d units on sale from %s to %s\n", p.ActivityID, p.SKUID, p.Stock,
-			p.StartsAt.Format(time.RFC3339), p.EndsAt.Format(time.RFC3339))
+		store, err := activity.New(pool, rand.New(rand.NewChaCha8(seed)))
+		if err != nil {
+			return err
+		}
+		warm := reservation.Activity{ActivityID: p.ActivityID, SKUID: p.SKUID, Stock: int64(p.Stock), Version: 1, StartsAt: p.StartsAt, EndsAt: p.EndsAt}
+		if warmOnly {
+			warm, err = warmable(cmd.Context(), store, p.ActivityID, p.SKUID)
+		} else {
+			err = store.Create(cmd.Context(), p)
+		}
+		if err != nil {
+			return err
+		}
+		if err := redis.Warm(cmd.Context(), warm); err != nil {
+			return err
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "activity %d SKU %d: %d units on sale from %s to %s\n", warm.ActivityID, warm.SKUID, warm.Stock,
+			warm.StartsAt.Format(time.RFC3339), warm.EndsAt.Format(time.RFC3339))
 		return nil
 	}
 	f := cmd.Flags()
@@ -145,8 +168,26 @@ func newActivityCreate(o *options) *cobra.Command {
 	f.StringVar(&starts, "starts", "", "start, RFC 3339 (default: now)")
 	f.DurationVar(&length, "for", time.Hour, "length of the sale")
 	f.BoolVar(&p.Resell, "resell", false, "sell a cancelled or expired order's unit again (default: retire it)")
-	f.BoolVar(&warmOnly, "warm-only", false, "only warm Redis: the activity is in PostgreSQL already")
+	f.BoolVar(&warmOnly, "warm-only", false, "only warm Redis, with what PostgreSQL has of the activity")
 	return cmd
+}
+
+// warmable is what Redis must know of a SKU, as PostgreSQL has it.
+func warmable(ctx context.Context, store *activity.Store, activityID, skuID int64) (reservation.Activity, error) {
+	sum, err := store.Show(ctx, activityID)
+	if err != nil {
+		return reservation.Activity{}, err
+	}
+	if sum.Status != seckill.ActivityRunning {
+		return reservation.Activity{}, fmt.Errorf("activity %d is %s: it cannot be warmed", activityID, sum.Status)
+	}
+	for _, sku := range sum.SKUs {
+		if sku.SKUID == skuID {
+			return reservation.Activity{ActivityID: activityID, SKUID: skuID, Stock: sku.Stock, Version: sum.Version,
+				StartsAt: sum.StartsAt, EndsAt: sum.EndsAt}, nil
+		}
+	}
+	return reservation.Activity{}, fmt.Errorf("activity %d has no SKU %d", activityID, skuID)
 }
 
 func newActivityClose(o *options) *cobra.Command {
@@ -155,16 +196,23 @@ func newActivityClose(o *options) *cobra.Command {
 		Use: "close", Short: "End a sale now", Args: noArgs,
 		Long: "close stops new reservations in Redis, then new orders in PostgreSQL. Messages under way end as\n" +
 			"REJECTED_CLOSED and are compensated. Closing twice changes nothing.",
+		Example: `  seckill activity close --activity 10001 --sku 20001 --postgres "$DSN" --redis 127.0.0.1:6379`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.settle(cmd); err != nil {
 				return err
 			}
-			redis, err := reservation.New(o.cfg.Redis, lua.FS)
+			if id <= 0 || sku <= 0 {
+				return usageError{errors.New("--activity and --sku must be positive integers")}
+			}
+			if _, err := o.logger("activity"); err != nil {
+				return err
+			}
+			redis, err := o.redis()
 			if err != nil {
-				return usageError{err}
+				return err
 			}
 			defer redis.Close()
-			pool, err := postgres.Open(cmd.Context(), postgres.Config{URL: o.cfg.Postgres, ApplicationName: "seckill-activity"})
+			pool, err := o.pool(cmd.Context(), "activity")
 			if err != nil {
 				return err
 			}
@@ -190,11 +238,15 @@ func newActivityShow(o *options) *cobra.Command {
 	var id int64
 	cmd := &cobra.Command{
 		Use: "show", Short: "Print an activity's counts as JSON", Args: noArgs,
+		Example: `  seckill activity show --activity 10001 --postgres "$DSN"`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.settle(cmd); err != nil {
 				return err
 			}
-			pool, err := postgres.Open(cmd.Context(), postgres.Config{URL: o.cfg.Postgres, ApplicationName: "seckill-activity"})
+			if id <= 0 {
+				return usageError{errors.New("--activity must be a positive integer")}
+			}
+			pool, err := o.pool(cmd.Context(), "activity")
 			if err != nil {
 				return err
 			}

@@ -10,9 +10,9 @@ import (
 // roles are the long-running subcommands. Each prints one JSON line
 // {"role","pid","listen","admin"} on standard output when it is ready.
 func roles(o *options) []*cobra.Command {
-	role := func(r app.Role, short, long string, flags ...func(*pflag.FlagSet)) *cobra.Command {
+	role := func(r app.Role, short, long, example string, flags ...func(*pflag.FlagSet)) *cobra.Command {
 		cmd := &cobra.Command{
-			Use: string(r), Short: short, Args: noArgs,
+			Use: string(r), Short: short, Args: noArgs, Example: "  seckill " + string(r) + " " + example,
 			Long: long + "\n\nPrints one JSON line {role, pid, listen, admin} when it is ready. SIGTERM drains it;\n" +
 				"a second signal, or SIGKILL at any time, loses nothing that was accepted.",
 			RunE: func(cmd *cobra.Command, _ []string) error { return o.runRole(cmd.Context(), cmd, r) },
@@ -28,15 +28,18 @@ func roles(o *options) []*cobra.Command {
 	return []*cobra.Command{
 		role(app.RoleAccess, "Serve POST /v1/seckill/orders",
 			"access is the edge: it judges requests in its own process where it can, reserves in Redis and sends to RocketMQ.\nAny number of instances may run.",
+			"--listen 127.0.0.1:8080 --redis 127.0.0.1:6379 --name-server 127.0.0.1:9876 --token-key k1:00112233445566778899aabbccddeeff",
 			o.redisFlags, o.mqFlags, o.tokenFlags, listen, o.submitFlags),
 		role(app.RoleConsumer, "Turn messages into orders",
 			"consumer runs the order transaction in PostgreSQL, a batch of messages at a time.",
+			`--postgres "$DSN" --name-server 127.0.0.1:9876`,
 			o.postgresFlags, o.mqFlags, func(f *pflag.FlagSet) {
 				f.IntVar(&o.cfg.Consumer.Workers, "workers", o.cfg.Consumer.Workers, "transactions at once; tie it to what the database bears")
 				f.IntVar(&o.cfg.Consumer.Batch, "batch", o.cfg.Consumer.Batch, "messages a transaction")
 			}),
 		role(app.RoleScanner, "Resend reservations whose send was never confirmed",
 			"scanner takes over what an access process left behind, with the original message id.",
+			"--redis 127.0.0.1:6379 --name-server 127.0.0.1:9876",
 			o.redisFlags, o.mqFlags, func(f *pflag.FlagSet) {
 				f.DurationVar(&o.cfg.Scanner.Poll, "poll", o.cfg.Scanner.Poll, "between two looks for what is due")
 				f.DurationVar(&o.cfg.Scanner.Backoff.Base, "backoff", o.cfg.Scanner.Backoff.Base, "before the first repeat; doubled at each")
@@ -44,9 +47,11 @@ func roles(o *options) []*cobra.Command {
 			}),
 		role(app.RoleOutbox, "Publish events and write decisions back to Redis",
 			"outbox publishes event_outbox to RocketMQ, and its projector applies the events to Redis, each once.",
+			`--redis 127.0.0.1:6379 --postgres "$DSN" --name-server 127.0.0.1:9876`,
 			o.redisFlags, o.postgresFlags, o.mqFlags),
 		role(app.RoleOrders, "Serve what became of a request",
 			"orders answers GET /v1/seckill/requests/{id}, /reservations/{id} and /orders/{id}, to their owner only.",
+			`--listen 127.0.0.1:8081 --redis 127.0.0.1:6379 --postgres "$DSN" --token-key k1:00112233445566778899aabbccddeeff`,
 			o.redisFlags, o.postgresFlags, o.tokenFlags, listen),
 	}
 }

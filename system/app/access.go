@@ -17,9 +17,6 @@ import (
 )
 
 func (a *App) runAccess(ctx context.Context, p *process) error {
-	if err := a.cfg.validate(needsRedis, needsMQ, needsListen); err != nil {
-		return err
-	}
 	store, err := p.store(ctx)
 	if err != nil {
 		return err
@@ -27,7 +24,7 @@ func (a *App) runAccess(ctx context.Context, p *process) error {
 	// Answers do not wait for the producer's own timeout: at the submit path's
 	// they are QUEUED_PENDING_MESSAGE. A confirmation that comes later still
 	// spares the scanner a resend, until the scanner looks.
-	sender, err := p.producer(max(a.cfg.Submit.SendTimeout, time.Second))
+	sender, err := p.producer(ctx, seckill.TopicOrderCreate, max(a.cfg.Submit.SendTimeout, time.Second))
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/hotsku/hotsku/system/reservation"
 	"github.com/hotsku/hotsku/system/scanner"
 	"github.com/hotsku/hotsku/system/seckill"
+	"github.com/hotsku/hotsku/system/telemetry"
 )
 
 // Config is everything a role may be told. It is read once, at the edge.
@@ -55,7 +56,7 @@ func ConfigDefault() Config {
 var ErrConfig = errors.New("configuration")
 
 func (c *Config) validate(needs ...need) error {
-	for _, n := range needs {
+	for _, n := range append(needs, needsAdmin) {
 		if err := n(c); err != nil {
 			return fmt.Errorf("%w: %w", ErrConfig, err)
 		}
@@ -66,11 +67,17 @@ func (c *Config) validate(needs ...need) error {
 	return nil
 }
 
+// need is a part of the configuration that a role cannot do without.
 type need func(*Config) error
+
+func needsAdmin(c *Config) error { return telemetry.CheckAdminAddr(c.Admin) }
 
 func needsRedis(c *Config) error {
 	if c.Redis.Addr == "" {
 		return errors.New("no Redis: give --redis host:port")
+	}
+	if _, _, err := net.SplitHostPort(c.Redis.Addr); err != nil {
+		return fmt.Errorf("redis address %q: must be host:port", c.Redis.Addr)
 	}
 	return nil
 }
@@ -86,7 +93,20 @@ func needsMQ(c *Config) error {
 	if c.MQ.NameServer == "" {
 		return errors.New("no RocketMQ: give --name-server IP:port")
 	}
-	return nil
+	return c.MQ.Validate()
+}
+
+func needsConsumer(c *Config) error {
+	return c.consumer(seckill.TopicOrderCreate, seckill.GroupOrder).Validate()
+}
+
+func needsSubmit(c *Config) error { return c.Submit.Validate() }
+
+func needsScanner(c *Config) error { return c.Scanner.Validate() }
+
+// consumer is the configuration of a consumer of topic in group.
+func (c *Config) consumer(topic, group string) mq.ConsumerConfig {
+	return mq.ConsumerConfig{Config: c.MQ, Topic: topic, Group: group, Batch: c.Consumer.Batch, Workers: c.Consumer.Workers, Drain: c.Drain}
 }
 
 func needsListen(c *Config) error {

@@ -11,7 +11,6 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/hotsku/hotsku/system/orders"
-	"github.com/hotsku/hotsku/system/postgres"
 	"github.com/hotsku/hotsku/system/telemetry"
 )
 
@@ -29,19 +28,12 @@ const (
 )
 
 func (a *App) runOrders(ctx context.Context, p *process) error {
-	if err := a.cfg.validate(needsRedis, needsPostgres, needsListen); err != nil {
-		return err
-	}
 	store, err := p.store(ctx)
 	if err != nil {
 		return err
 	}
-	pool, err := postgres.Open(ctx, postgres.Config{URL: a.cfg.Postgres, ApplicationName: "seckill-orders", MaxConns: ordersPool})
+	pool, err := p.pool(ctx, ordersPool, nil)
 	if err != nil {
-		return err
-	}
-	defer pool.Close()
-	if err := postgres.CheckSchema(ctx, pool); err != nil {
 		return err
 	}
 	service, err := orders.New(orders.Config{Cache: store, Pool: pool, FallbackLimit: ordersPool, Log: a.log})

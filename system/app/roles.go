@@ -20,21 +20,20 @@ import (
 	"github.com/hotsku/hotsku/system/telemetry"
 )
 
+// patientSend bounds a send nobody waits for: it gets the time a slow broker
+// needs.
+const patientSend = 3 * time.Second
+
+// projectors bounds the batches of events at Redis at once.
+const projectors = 2
+
 func (a *App) rand() *rand.Rand {
 	return rand.New(rand.NewPCG(binary.LittleEndian.Uint64(a.seed[:8]), binary.LittleEndian.Uint64(a.seed[8:])))
 }
 
 func (a *App) runConsumer(ctx context.Context, p *process) error {
-	if err := a.cfg.validate(needsPostgres, needsMQ); err != nil {
-		return err
-	}
-	pool, err := postgres.Open(ctx, postgres.Config{URL: a.cfg.Postgres, ApplicationName: "seckill-consumer",
-		MaxConns: a.cfg.Consumer.Workers + 1, Settings: postgres.ConsumerSettings()})
+	pool, err := p.pool(ctx, a.cfg.Consumer.Workers+1, postgres.ConsumerSettings())
 	if err != nil {
-		return err
-	}
-	defer pool.Close()
-	if err := postgres.CheckSchema(ctx, pool); err != nil {
 		return err
 	}
 	processor, err := order.New(order.Config{Pool: pool, IDs: seckill.NewIDGenerator(time.Now, a.seed),
@@ -50,10 +49,9 @@ func (a *App) runConsumer(ctx context.Context, p *process) error {
 		}
 		return processor.Process(ctx, deliveries)
 	})
-	c, err := mq.NewConsumer(mq.ConsumerConfig{Config: a.cfg.MQ, Topic: seckill.TopicOrderCreate, Group: seckill.GroupOrder,
-		Batch: a.cfg.Consumer.Batch, Workers: a.cfg.Consumer.Workers, Drain: a.cfg.Drain}, handler, a.log)
+	c, err := p.consumer(ctx, a.cfg.consumer(seckill.TopicOrderCreate, seckill.GroupOrder), handler)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrConfig, err)
+		return err
 	}
 	return c.Run(ctx, func() { p.announce("") })
 }
@@ -73,15 +71,11 @@ func consumerMetrics(r prometheus.Registerer, s *order.Stats) {
 }
 
 func (a *App) runScanner(ctx context.Context, p *process) error {
-	if err := a.cfg.validate(needsRedis, needsMQ); err != nil {
-		return err
-	}
 	store, err := p.store(ctx)
 	if err != nil {
 		return err
 	}
-	// Nobody waits for a resend: it gets the time a slow broker needs.
-	sender, err := p.producer(3 * time.Second)
+	sender, err := p.producer(ctx, seckill.TopicOrderCreate, patientSend)
 	if err != nil {
 		return err
 	}
@@ -98,23 +92,16 @@ func (a *App) runScanner(ctx context.Context, p *process) error {
 }
 
 func (a *App) runOutbox(ctx context.Context, p *process) error {
-	if err := a.cfg.validate(needsRedis, needsPostgres, needsMQ); err != nil {
-		return err
-	}
 	store, err := p.store(ctx)
 	if err != nil {
 		return err
 	}
-	sender, err := p.producer(3 * time.Second)
+	sender, err := p.producer(ctx, seckill.TopicEvent, patientSend)
 	if err != nil {
 		return err
 	}
-	pool, err := postgres.Open(ctx, postgres.Config{URL: a.cfg.Postgres, ApplicationName: "seckill-outbox", MaxConns: 2})
+	pool, err := p.pool(ctx, 2, nil)
 	if err != nil {
-		return err
-	}
-	defer pool.Close()
-	if err := postgres.CheckSchema(ctx, pool); err != nil {
 		return err
 	}
 	publisher, err := outbox.New(outbox.Config{Pool: pool, Sender: sender, Hit: a.wiring.Hit, Log: a.log})
@@ -137,10 +124,11 @@ func (a *App) runOutbox(ctx context.Context, p *process) error {
 		}
 		return projector.Handle(ctx, bodies)
 	})
-	c, err := mq.NewConsumer(mq.ConsumerConfig{Config: a.cfg.MQ, Topic: seckill.TopicEvent, Group: seckill.GroupProjector,
-		Batch: a.cfg.Consumer.Batch, Workers: 2, Drain: a.cfg.Drain}, handler, a.log)
+	cfg := a.cfg.consumer(seckill.TopicEvent, seckill.GroupProjector)
+	cfg.Workers = projectors
+	c, err := p.consumer(ctx, cfg, handler)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrConfig, err)
+		return err
 	}
 	// The publisher ends before the consumer: what it published last is
 	// still applied here if it comes in time, and by the next process if not.

@@ -10,9 +10,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/hotsku/hotsku/system/mq"
+	"github.com/hotsku/hotsku/system/postgres"
 	"github.com/hotsku/hotsku/system/reservation"
 	"github.com/hotsku/hotsku/system/seckill"
 	"github.com/hotsku/hotsku/system/telemetry"
@@ -49,21 +52,30 @@ func New(cfg Config, w Wiring, log *slog.Logger, seed [32]byte, ready func(secki
 // Run runs a role until ctx ends, then drains it. An error that wraps
 // ErrConfig means that nothing was started.
 func (a *App) Run(ctx context.Context, role Role) error {
-	run := map[Role]func(context.Context, *process) error{
-		RoleAccess: a.runAccess, RoleConsumer: a.runConsumer, RoleScanner: a.runScanner,
-		RoleOutbox: a.runOutbox, RoleOrders: a.runOrders,
+	part, known := map[Role]struct {
+		run   func(context.Context, *process) error
+		needs []need
+	}{
+		RoleAccess:   {a.runAccess, []need{needsRedis, needsMQ, needsListen, needsSubmit}},
+		RoleConsumer: {a.runConsumer, []need{needsPostgres, needsMQ, needsConsumer}},
+		RoleScanner:  {a.runScanner, []need{needsRedis, needsMQ, needsScanner}},
+		RoleOutbox:   {a.runOutbox, []need{needsRedis, needsPostgres, needsMQ, needsConsumer}},
+		RoleOrders:   {a.runOrders, []need{needsRedis, needsPostgres, needsListen}},
 	}[role]
-	if run == nil {
+	if !known {
 		return fmt.Errorf("%w: role %q is not known", ErrConfig, role)
+	}
+	if err := a.cfg.validate(part.needs...); err != nil {
+		return err
 	}
 	registry, metrics := telemetry.NewRegistry(string(role), a.cfg.Zone)
 	admin, err := telemetry.ServeAdmin(a.cfg.Admin, registry)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: choose another with --admin", err)
 	}
 	p := &process{app: a, role: role, metrics: metrics, admin: admin}
 	p.onClose(admin)
-	err = run(ctx, p)
+	err = part.run(ctx, p)
 	return errors.Join(err, p.close())
 }
 
@@ -109,7 +121,11 @@ func (p *process) store(ctx context.Context) (Store, error) {
 	return p.app.wiring.Store(s), nil
 }
 
-func (p *process) producer(timeout time.Duration) (Producer, error) {
+// producer returns a producer for a topic that the name server knows.
+func (p *process) producer(ctx context.Context, topic string, timeout time.Duration) (Producer, error) {
+	if err := mq.CheckTopics(ctx, p.app.cfg.MQ, topic); err != nil {
+		return nil, err
+	}
 	q, err := mq.NewProducer(p.app.cfg.MQ, timeout)
 	if err != nil {
 		return nil, err
@@ -117,3 +133,42 @@ func (p *process) producer(timeout time.Duration) (Producer, error) {
 	p.onClose(q)
 	return p.app.wiring.Producer(q), nil
 }
+
+// consumer returns a consumer of a topic that the name server knows.
+func (p *process) consumer(ctx context.Context, cfg mq.ConsumerConfig, handle mq.Handler) (*mq.Consumer, error) {
+	if err := mq.CheckTopics(ctx, cfg.Config, cfg.Topic); err != nil {
+		return nil, err
+	}
+	c, err := mq.NewConsumer(cfg, handle, p.app.log)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	topic := prometheus.Labels{"topic": cfg.Topic}
+	telemetry.Counter(p.metrics, "consumer_messages_total", "Messages delivered to the handler.", topic, &c.Stats.Messages)
+	telemetry.Counter(p.metrics, "consumer_redelivered_total", "Messages that had been handed back to the broker before.", topic, &c.Stats.Redelivered)
+	telemetry.Counter(p.metrics, "consumer_handler_panics_total", "Panics of the handler; each is a defect.", topic, &c.Stats.Panics)
+	telemetry.Counter(p.metrics, "consumer_handed_back_total", "Messages of batches the handler could not decide.", topic, &c.Stats.HandedBack)
+	return c, nil
+}
+
+// pool connects to PostgreSQL; it must be there, with this build's schema,
+// when a role starts.
+func (p *process) pool(ctx context.Context, conns int, settings map[string]string) (*pgxpool.Pool, error) {
+	pool, err := postgres.Open(ctx, postgres.Config{URL: p.app.cfg.Postgres, ApplicationName: "seckill-" + string(p.role),
+		MaxConns: conns, Settings: settings})
+	if err != nil {
+		if errors.As(err, new(*pgconn.ParseConfigError)) {
+			return nil, fmt.Errorf("%w: %w", ErrConfig, err)
+		}
+		return nil, err
+	}
+	p.onClose(closer(pool.Close))
+	if err := postgres.CheckSchema(ctx, pool); err != nil {
+		return nil, err
+	}
+	return pool, nil
+}
+
+type closer func()
+
+func (c closer) Close() error { c(); return nil }

@@ -10,6 +10,7 @@
 package mq
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -60,18 +61,23 @@ func instanceName(kind string, pid int) string {
 	return kind + "-" + strconv.Itoa(pid) + "-" + strconv.FormatInt(instances.Add(1), 10)
 }
 
-// UseLogger sends the client library's own log to log, errors only: it would
-// write to standard output otherwise. Call it once, at the edge; the library
-// keeps one logger a process.
+// UseLogger sends the client library's own log to log, for debugging: it
+// would write to standard output otherwise. What a caller must know comes
+// back as an error, once; the rest the library tries again by itself. Call it
+// once, at the edge; the library keeps one logger a process.
 func UseLogger(log *slog.Logger) { rlog.SetLogger(&libraryLog{log}) }
 
 type libraryLog struct{ log *slog.Logger }
 
-func (l *libraryLog) Debug(string, map[string]any)   {}
-func (l *libraryLog) Info(string, map[string]any)    {}
-func (l *libraryLog) Warning(string, map[string]any) {}
-func (l *libraryLog) Error(msg string, fields map[string]any) {
-	l.log.Warn("rocketmq client: "+msg, "fields", fmt.Sprint(fields))
+func (l *libraryLog) Debug(string, map[string]any)              {}
+func (l *libraryLog) Info(string, map[string]any)               {}
+func (l *libraryLog) Warning(msg string, fields map[string]any) { l.debug(msg, fields) }
+func (l *libraryLog) Error(msg string, fields map[string]any)   { l.debug(msg, fields) }
+func (l *libraryLog) debug(msg string, fields map[string]any) {
+	if !l.log.Enabled(context.Background(), slog.LevelDebug) {
+		return
+	}
+	l.log.Debug("rocketmq client: "+msg, "fields", fmt.Sprint(fields))
 }
 func (l *libraryLog) Fatal(msg string, fields map[string]any) {
 	l.log.Error("rocketmq client: "+msg, "fields", fmt.Sprint(fields))

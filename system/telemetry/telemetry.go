@@ -60,15 +60,24 @@ type Admin struct {
 	done  chan struct{}
 }
 
-// ServeAdmin starts serving on addr, host:port with port 0 for any. Only
-// loopback is allowed: profiles and health are nobody else's business.
-func ServeAdmin(addr string, r Registry) (*Admin, error) {
+// CheckAdminAddr says whether ServeAdmin may serve on addr. Only loopback is
+// allowed: profiles and health are nobody else's business.
+func CheckAdminAddr(addr string) error {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
-		return nil, fmt.Errorf("admin address %q: must be host:port", addr)
+		return fmt.Errorf("admin address %q: must be host:port", addr)
 	}
 	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
-		return nil, fmt.Errorf("admin address %q: must be a loopback address such as 127.0.0.1:9090", addr)
+		return fmt.Errorf("admin address %q: must be a loopback address such as 127.0.0.1:9090", addr)
+	}
+	return nil
+}
+
+// ServeAdmin starts serving on addr, a loopback host:port with port 0 for
+// any.
+func ServeAdmin(addr string, r Registry) (*Admin, error) {
+	if err := CheckAdminAddr(addr); err != nil {
+		return nil, err
 	}
 	ln, err := net.Listen("tcp", addr)
 	if err != nil {
