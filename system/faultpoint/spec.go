@@ -33,7 +33,7 @@ func ParseSpec(text string) (Spec, error) {
 	if counted {
 		n, err := strconv.ParseInt(at, 10, 64)
 		if err != nil || n < 1 {
-			return Spec{}, fmt.Errorf("fault point %q: @%s must be a count from 1", text, at)
+			return Spec{}, fmt.Errorf("fault point %q: %q must be a count from 1", text, at)
 		}
 		spec.At = n
 	}
