@@ -169,6 +169,7 @@ func environmentFacts(e rundir.Environment) []fact {
 		{"Redis", e.Redis, ""},
 		{"RocketMQ", e.RocketMQ, ""},
 		{"PostgreSQL", e.Postgres, ""},
+		{"Niceness", e.Niceness, "what processes gave way to the rest by"},
 	}
 	return slices.DeleteFunc(facts, func(f fact) bool { return f.Value == "" || f.Value == "0 GiB" })
 }

@@ -30,7 +30,7 @@ func (r *runner) scrape(ctx context.Context) (scrapes, error) {
 // between two scrapes. A process that was killed took its counts with it, so
 // with faults only what cannot mislead is shown.
 func (r *runner) extras(before, after scrapes, result *loadgen.Result) rundir.Extras {
-	x := rundir.Extras{Schema: rundir.ExtrasSchema, Environment: environment(), CPUSeconds: map[string]float64{"generator": result.CPU.Seconds()},
+	x := rundir.Extras{Schema: rundir.ExtrasSchema, Environment: environment(r.s.Fleet), CPUSeconds: map[string]float64{"generator": result.CPU.Seconds()},
 		Funnel: []rundir.FunnelStage{}}
 	for _, m := range r.fleet.Members() {
 		x.CPUSeconds[m.Name()] = m.CPU().Seconds()

@@ -169,7 +169,7 @@ func (r *runner) evidence(ctx context.Context, schedule pace.Schedule) (err erro
 
 func (r *runner) startServers(ctx context.Context) (err error) {
 	r.o.Progress.Phase("starting Redis, PostgreSQL and RocketMQ")
-	r.stack, err = stack.Up(ctx, stack.Options{})
+	r.stack, err = stack.Up(ctx, stack.Options{Nice: serverNice()})
 	if err != nil {
 		return err
 	}

@@ -178,12 +178,12 @@ func invariantsAll() []string {
 	return []string{"I1", "I2", "I3", "I4", "I5", "I6", "I7", "I9", "I14", "I15"}
 }
 
-// Roles of the product as one small machine runs them.
+// defaultFleet is the product as one small machine runs them.
 func defaultFleet(accesses int, chaosBuild bool) []fleet.Role {
 	roles := []fleet.Role{
-		{Name: "consumer", Kind: "consumer", Chaos: chaosBuild},
-		{Name: "scanner", Kind: "scanner", Chaos: chaosBuild},
-		{Name: "outbox", Kind: "outbox", Chaos: chaosBuild},
+		{Name: "consumer", Kind: "consumer", Chaos: chaosBuild, Nice: 5},
+		{Name: "scanner", Kind: "scanner", Chaos: chaosBuild, Nice: 10},
+		{Name: "outbox", Kind: "outbox", Chaos: chaosBuild, Nice: 10},
 	}
 	for i := range accesses {
 		roles = append(roles, fleet.Role{Name: fmt.Sprintf("access-%d", i+1), Kind: "access", Chaos: chaosBuild})

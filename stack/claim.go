@@ -37,7 +37,7 @@ func claim(ctx context.Context, o Options) (*Stack, error) {
 			return err
 		}
 		l := layout{name: o.Name, dir: filepath.Join(o.Base, o.Name), ports: ports, proxied: o.BrokerBehindProxy,
-			postgresPassword: rand.Text(), detached: o.Keep, binaries: o.Binaries}
+			postgresPassword: rand.Text(), detached: o.Keep, binaries: o.Binaries, nice: o.Nice}
 		if err := os.Mkdir(l.dir, 0o755); errors.Is(err, os.ErrExist) {
 			return fmt.Errorf("stack: %s exists already: end that stack first (hotsku down --stack %s) or choose another name", l.dir, o.Name)
 		} else if err != nil {

@@ -21,6 +21,7 @@ type layout struct {
 	postgresPassword string
 	detached         bool
 	binaries         Binaries
+	nice             map[string]int
 }
 
 func (l layout) folder(server string) string { return filepath.Join(l.dir, server) }

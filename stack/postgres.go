@@ -36,6 +36,7 @@ func newPostgres(l layout, record recordFunc) (*native, error) {
 			spec := pg.spec("postgres", "-D", pg.data(), "-c", "config_file="+pg.conf())
 			spec.ParentDeath = syscall.SIGQUIT
 			spec.Detached = l.detached
+			spec.Nice = l.nice[PostgresName]
 			return spec
 		},
 		answers: func(ctx context.Context, _ *proc.Process) error { return pg.ready(ctx) },

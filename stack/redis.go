@@ -31,7 +31,7 @@ func newRedis(l layout, record recordFunc) *native {
 		},
 		spec: func() proc.Spec {
 			return proc.Spec{Name: RedisName, Path: l.binaries.RedisServer, Args: []string{conf},
-				Dir: dir, LogPath: l.log(RedisName), Detached: l.detached}
+				Dir: dir, LogPath: l.log(RedisName), Nice: l.nice[RedisName], Detached: l.detached}
 		},
 		answers: func(ctx context.Context, _ *proc.Process) error { return pingRedis(ctx, addr) },
 	}

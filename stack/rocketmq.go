@@ -135,7 +135,7 @@ func (l layout) java(name, addr string, record recordFunc, s javaServer) *native
 		},
 		spec: func() proc.Spec {
 			return proc.Spec{Name: name, Path: l.binaries.Java, Args: args, Dir: dir,
-				LogPath: l.log(name), Detached: l.detached}
+				LogPath: l.log(name), Nice: l.nice[name], Detached: l.detached}
 		},
 	}
 }

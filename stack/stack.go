@@ -39,6 +39,9 @@ type Options struct {
 	BrokerBehindProxy bool
 	// Binaries overrides where the servers' programs are.
 	Binaries Binaries
+	// Nice is the niceness of servers by name, 0 to 19. A server that a kept stack's handle starts again has
+	// none.
+	Nice map[string]int
 	// Progress, if set, is called as servers become ready; calls may be concurrent.
 	Progress func(server string, took time.Duration)
 }

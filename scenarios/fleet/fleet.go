@@ -53,6 +53,7 @@ type Role struct {
 	Kind  string   // subcommand of seckill
 	Args  []string // beside the addresses
 	Chaos bool     // the chaos build
+	Nice  int      // 0 to 19: what the process gives way to others
 }
 
 // Config of a fleet.

@@ -18,6 +18,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -77,6 +78,9 @@ func command(spec Spec) (*exec.Cmd, *os.File, error) {
 		return nil, nil, err
 	}
 	cmd := exec.Command(spec.Path, spec.Args...)
+	if spec.Nice > 0 { // nice(1) becomes the program: same pid
+		cmd = exec.Command("nice", append([]string{"-n", strconv.Itoa(spec.Nice), spec.Path}, spec.Args...)...)
+	}
 	cmd.Env = spec.Env
 	cmd.Dir = spec.Dir
 	cmd.Stdout = log

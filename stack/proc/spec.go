@@ -26,6 +26,9 @@ type Spec struct {
 	Ready func(line []byte) bool
 	// Credential, if set, is the user the child runs as; only root may.
 	Credential *syscall.Credential
+	// Nice is added to the parent's niceness, 0 to 19: what the child gives way to others. It is set before
+	// the program starts, so that every thread of it has it.
+	Nice int
 	// Detached lets the child outlive its parent, in its own session.
 	Detached bool
 	// ParentDeath is the signal for a child whose parent died; zero means SIGKILL.
@@ -41,6 +44,8 @@ func (s Spec) Validate() error {
 		return fmt.Errorf("proc: %s: Spec.Path is empty", s.Name)
 	case s.LogPath == "":
 		return fmt.Errorf("proc: %s: Spec.LogPath is empty", s.Name)
+	case s.Nice < 0 || s.Nice > 19:
+		return fmt.Errorf("proc: %s: niceness %d: must be 0 to 19", s.Name, s.Nice)
 	case s.Detached && s.Ready != nil:
 		return fmt.Errorf("proc: %s: a detached process cannot have a Ready callback", s.Name)
 	}

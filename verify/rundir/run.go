@@ -59,6 +59,9 @@ type Environment struct {
 	RocketMQ  string `json:"rocketmq"`
 	Postgres  string `json:"postgres"`
 	Colocated bool   `json:"colocated"` // generator and servers share the machine
+	// Niceness is what processes gave way to others by, "postgres 5, outbox
+	// 10"; empty: all were equal.
+	Niceness string `json:"niceness,omitempty"`
 }
 
 // LoadResult is the generator's account:
