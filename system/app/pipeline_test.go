@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -239,11 +241,11 @@ func TestTheWholePipeline(t *testing.T) {
 	for _, r := range []app.Role{app.RoleAccess, app.RoleScanner, app.RoleConsumer, app.RoleOutbox, app.RoleOrders} {
 		roles[r].drain()
 	}
-	w.conserved(stock, tokens)
+	w.conserved(stock, tokens, slices.Collect(maps.Values(reservations)))
 }
 
 // conserved checks what the stores hold in the end, by PostgreSQL's own words.
-func (w *world) conserved(stock, tokens int) {
+func (w *world) conserved(stock, tokens int, reservations []string) {
 	w.t.Helper()
 	pool := systest.Pool(w.t, postgres.Config{URL: w.cfg.Postgres})
 	store, err := activity.New(pool, rand.New(rand.NewPCG(1, 2)))
@@ -259,6 +261,14 @@ func (w *world) conserved(stock, tokens int) {
 		sku.Reservations[seckill.StatusOrderCreated] != int64(tokens) || sku.Reservations[seckill.StatusRejectedNoFinalStock] != int64(stock-tokens) {
 		text, _ := json.Marshal(sku)
 		w.t.Errorf("PostgreSQL ends with %s", text)
+	}
+	var messages []string // R7.7.3: each under the id it was born with
+	for _, r := range reservations {
+		messages = append(messages, seckill.MessageIDOf(r))
+	}
+	var known, all int
+	if err := pool.QueryRow(w.t.Context(), `SELECT count(*) FILTER (WHERE message_id = ANY($1)), count(*) FROM consumer_inbox`, messages).Scan(&known, &all); err != nil || known != stock || all != stock {
+		w.t.Errorf("the inbox knows %d messages, %d of them the reservations', %v", all, known, err)
 	}
 	if n, err := w.redis.Stock(w.t.Context(), w.sku.ActivityID, w.sku.SKUID); err != nil || n != 0 {
 		w.t.Errorf("Redis ends with stock %d, %v: a phantom unit must not come back", n, err)
