@@ -12,7 +12,7 @@ SCHEME   ?= redis-mq-token
 SEEDED := $(if $(SEED),--seed $(SEED))
 TO     := $(if $(OUT),--out $(OUT))
 
-.PHONY: help setup build check test bench-hotsku chaos-smoke clean
+.PHONY: help setup build check requirements test bench-hotsku chaos-smoke clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,11 +27,15 @@ build: ## bin/hotsku, bin/seckill, bin/seckill-chaos
 	@go build -o bin/ ./cmd/hotsku ./cmd/seckill
 	@go build -tags chaos -o bin/seckill-chaos ./cmd/seckill
 
-check: ## format, vet, staticcheck, tidy
+check: ## format, vet, staticcheck, tidy, the table of requirements
 	@test -z "$$(gofmt -l .)" || { gofmt -d . | head -50; echo 'run gofmt -w .'; exit 1; }
 	@go vet ./... && go vet -tags chaos ./...
 	@go tool staticcheck ./... && go tool staticcheck -tags chaos ./system/... ./cmd/seckill/...
 	@go mod tidy -diff >/dev/null || { echo 'run go mod tidy'; exit 1; }
+	@go run ./tools/requirements -check
+
+requirements: ## write system/REQUIREMENTS.md: each row of the specification and its tests
+	@go run ./tools/requirements
 
 test: setup build ## every test, with the race detector, on real servers that it starts and stops
 	@stack/with.sh go test -race -count=1 ./...
