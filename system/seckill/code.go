@@ -25,6 +25,7 @@ const (
 	CodeNotAccepted         Code = 14 // 200 query: the activity is settled and this never was accepted
 	CodeFound               Code = 15 // 200 query: status (and order_id) say what became of it
 	CodeNotFound            Code = 16 // 404 no such endpoint
+	CodeOrderEnded          Code = 17 // 409 pay, cancel: the order ended otherwise before; status says how
 )
 
 // codeInfo is indexed by Code.
@@ -49,6 +50,7 @@ var codeInfo = [...]struct {
 	CodeNotAccepted:         {"NOT_ACCEPTED", 200},
 	CodeFound:               {"FOUND", 200},
 	CodeNotFound:            {"NOT_FOUND", 404},
+	CodeOrderEnded:          {"ORDER_ENDED", 409},
 }
 
 // Codes lists every code but CodeNone, in numeric order.

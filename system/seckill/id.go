@@ -17,6 +17,7 @@ const (
 	MessageIDPrefix     = "msg_"
 	OrderIDPrefix       = "ord_"
 	OperationIDPrefix   = "cmp_"
+	EndIDPrefix         = "end_"
 )
 
 // IDGenerator makes reservation and order ids. They are made before the
@@ -66,6 +67,18 @@ func MessageIDOf(reservationID string) string {
 // reservation is applied once (invariant I9).
 func OperationIDOf(reservationID string) string {
 	return OperationIDPrefix + strings.TrimPrefix(reservationID, ReservationIDPrefix)
+}
+
+// EndIDOf returns the inbox id under which the order of a reservation is
+// paid, cancelled or expired: whichever comes first.
+func EndIDOf(reservationID string) string {
+	return EndIDPrefix + strings.TrimPrefix(reservationID, ReservationIDPrefix)
+}
+
+// ValidOrderID says whether id has the shape of an order id.
+func ValidOrderID(id string) bool {
+	ulid, ok := strings.CutPrefix(id, OrderIDPrefix)
+	return ok && ValidReservationID(ReservationIDPrefix+ulid)
 }
 
 // ReservationTag is a reservation id's 16 bytes, as kept in history records.

@@ -13,9 +13,15 @@ import (
 const (
 	TopicOrderCreate = "seckill_order_create"
 	TopicEvent       = "seckill_event"
+	TopicExpiry      = "seckill_expiry" // delayed
 	GroupOrder       = "seckill_order_consumer"
 	GroupProjector   = "projector"
+	GroupExpiry      = "seckill_expiry_consumer"
 )
+
+// InboxOrderEnd is the inbox's group for what ends an order: payment,
+// cancellation and expiry compete for one entry, EndIDOf its reservation.
+const InboxOrderEnd = "order_end"
 
 // MessageSchemaVersion is the newest version of OrderCreateMessage this build
 // understands; a newer one is set aside, classified, never guessed at.
@@ -122,6 +128,7 @@ func (m *OrderCreateMessage) check() error {
 const (
 	EventOrderCreated = "ORDER_CREATED"          // the order exists: its COMMIT came first
 	EventCompensate   = "RESERVATION_COMPENSATE" // the reservation ended otherwise
+	EventSetAside     = "RESERVATION_SET_ASIDE"  // it was handed to a person; its unit stays with it
 )
 
 // EventSchemaVersion is the version of Event.
@@ -141,6 +148,9 @@ type Event struct {
 	Status        ReservationStatus `json:"status"`
 	ReturnStock   bool              `json:"return_stock"`
 	Traceparent   string            `json:"traceparent,omitempty"`
+	// PaymentDueAt is when the order expires unless it is paid; of
+	// EventOrderCreated only.
+	PaymentDueAt time.Time `json:"payment_due_at,omitzero"`
 }
 
 // DecodeEvent reads and checks an event. Errors wrap ErrNewerSchema or
@@ -153,7 +163,7 @@ func DecodeEvent(body []byte) (Event, error) {
 	switch {
 	case e.SchemaVersion > EventSchemaVersion:
 		return e, fmt.Errorf("%w: version %d, known %d", ErrNewerSchema, e.SchemaVersion, EventSchemaVersion)
-	case e.EventType != EventOrderCreated && e.EventType != EventCompensate:
+	case e.EventType != EventOrderCreated && e.EventType != EventCompensate && e.EventType != EventSetAside:
 		return e, fmt.Errorf("%w: event_type %q", ErrPoison, e.EventType)
 	case !ValidReservationID(e.ReservationID), e.ActivityID <= 0, e.SKUID <= 0, e.UserID <= 0, e.Status == "":
 		return e, fmt.Errorf("%w: incomplete event for %q", ErrPoison, e.ReservationID)
