@@ -16,7 +16,7 @@ import (
 )
 
 // bulky makes requests that fill socket buffers.
-type bulky struct{ posts }
+type bulky struct{}
 
 func (b bulky) Append(dst []byte, n uint64) ([]byte, uint64, uint32) {
 	dst = fmt.Appendf(dst, "POST / HTTP/1.1\r\nHost: x\r\nX-N: %d\r\nContent-Length: %d\r\n\r\n", n, 1<<20)
