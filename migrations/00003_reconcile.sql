@@ -4,7 +4,7 @@
 -- The broker that lost its disk counts offsets from 0 again: a position alone
 -- does not tell two letters apart.
 ALTER TABLE dead_letter
-    ADD COLUMN kind        text NOT NULL DEFAULT 'order_create' CHECK (kind IN ('order_create', 'event')),
+    ADD COLUMN kind        text NOT NULL DEFAULT 'order_create' CHECK (kind IN ('order_create', 'event', 'expiry_check')),
     ADD COLUMN replays     integer NOT NULL DEFAULT 0,
     ADD COLUMN replayed_at timestamptz,
     ADD COLUMN settled_at  timestamptz,

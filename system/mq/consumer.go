@@ -44,7 +44,10 @@ const handlerAttempts = 3
 type ConsumerConfig struct {
 	Config
 	Topic string // without prefix
-	Group string // without prefix
+	// AlsoTopics are further topics of the same group, without prefix. All
+	// consumers of a group must have the same.
+	AlsoTopics []string
+	Group      string // without prefix
 	// Batch is how many messages of one queue a handler gets at most.
 	Batch int
 	// Workers bounds the handlers running at once: tie it to the database
@@ -81,7 +84,7 @@ type Stats struct {
 	HandedBack  atomic.Int64 // messages of batches the handler could not decide
 }
 
-// Consumer consumes one topic in one group.
+// Consumer consumes its topics in one group.
 type Consumer struct {
 	cfg    ConsumerConfig
 	handle Handler
@@ -132,12 +135,14 @@ func (c *Consumer) Run(ctx context.Context, ready func()) error {
 	}
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	err = push.Subscribe(c.cfg.topic(c.cfg.Topic), consumer.MessageSelector{},
-		func(_ context.Context, msgs ...*primitive.MessageExt) (consumer.ConsumeResult, error) {
-			return c.consume(work, msgs)
-		})
-	if err != nil {
-		return fmt.Errorf("subscribe %s: %w", c.cfg.Topic, err)
+	for _, topic := range append([]string{c.cfg.Topic}, c.cfg.AlsoTopics...) {
+		err = push.Subscribe(c.cfg.topic(topic), consumer.MessageSelector{},
+			func(_ context.Context, msgs ...*primitive.MessageExt) (consumer.ConsumeResult, error) {
+				return c.consume(work, msgs)
+			})
+		if err != nil {
+			return fmt.Errorf("subscribe %s: %w", topic, err)
+		}
 	}
 	if err := push.Start(); err != nil {
 		return fmt.Errorf("start consumer of %s: %w", c.cfg.Topic, err)

@@ -16,6 +16,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"strconv"
+	"strings"
 	"sync/atomic"
 
 	"github.com/apache/rocketmq-client-go/v2/rlog"
@@ -49,7 +50,20 @@ func (c Config) Validate() error {
 	return nil
 }
 
-func (c Config) topic(name string) string       { return c.TopicPrefix + name }
+// DeadLetterPrefix begins the topic in which the broker keeps what a group
+// could not decide in all its tries.
+const DeadLetterPrefix = "%DLQ%"
+
+// DeadLetterTopic names the dead-letter topic of a group, without prefix.
+func DeadLetterTopic(group string) string { return DeadLetterPrefix + group }
+
+func (c Config) topic(name string) string {
+	if group, ok := strings.CutPrefix(name, DeadLetterPrefix); ok {
+		return DeadLetterPrefix + c.group(group)
+	}
+	return c.TopicPrefix + name
+}
+
 func (c Config) group(name string) string       { return c.TopicPrefix + name }
 func (c Config) retryTopic(group string) string { return "%RETRY%" + c.group(group) }
 

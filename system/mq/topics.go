@@ -38,6 +38,10 @@ func EnsureTopics(ctx context.Context, cfg Config, brokerAddr string) error {
 		{cfg.topic(seckill.TopicEvent), TopicQueues},
 		{cfg.retryTopic(seckill.GroupOrder), 1},
 		{cfg.retryTopic(seckill.GroupProjector), 1},
+		{cfg.retryTopic(seckill.GroupDeadLetters), 1},
+		{cfg.topic(DeadLetterTopic(seckill.GroupOrder)), 1},
+		{cfg.topic(DeadLetterTopic(seckill.GroupProjector)), 1},
+		{cfg.topic(DeadLetterTopic(seckill.GroupExpiry)), 1},
 	}
 	for _, t := range topics {
 		if err := a.CreateTopic(ctx, admin.WithTopicCreate(t.name), admin.WithBrokerAddrCreate(brokerAddr),

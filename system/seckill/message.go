@@ -17,6 +17,7 @@ const (
 	GroupOrder       = "seckill_order_consumer"
 	GroupProjector   = "projector"
 	GroupExpiry      = "seckill_expiry_consumer"
+	GroupDeadLetters = "dead_letters" // takes over what the broker gave up on
 )
 
 // InboxOrderEnd is the inbox's group for what ends an order: payment,
