@@ -5,5 +5,8 @@
 // Authoritative store: none of its own; Redis is asked whenever the gate's
 // knowledge is older than GateTrust.
 //
+// Before it stand the limits of a process, user, address and device: token
+// buckets in memory fixed at the start, each process counting for itself.
+//
 // Imports allowed: system/seckill, system/reservation.
 package admission

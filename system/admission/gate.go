@@ -75,6 +75,11 @@ func (g *Gate) Refuses(activityID, skuID, userID int64) bool {
 	return !s.members.has(userID)
 }
 
+// Knows says whether the SKU was ever warmed, as far as the gate has seen.
+func (g *Gate) Knows(activityID, skuID int64) bool {
+	return (*g.skus.Load())[reservation.SKU{ActivityID: activityID, SKUID: skuID}] != nil
+}
+
 // Run reads the change logs until ctx ends. A read that fails lets the
 // knowledge age: the gate opens by itself.
 func (g *Gate) Run(ctx context.Context) {
