@@ -134,14 +134,13 @@ func (o *options) settle(cmd *cobra.Command) error {
 	return nil
 }
 
-// logger is the role's; the client libraries' own lines go there, too.
-func (o *options) logger(role string) (*slog.Logger, error) {
+// logger is the process's; the client libraries' own lines go there, too.
+func (o *options) logger() (*slog.Logger, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
 		return nil, usageError{fmt.Errorf("--log-level %q: must be debug, info, warn or error", o.logLevel)}
 	}
-	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level})).
-		With("role", role, "availability_zone", o.cfg.Zone)
+	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level})).With("availability_zone", o.cfg.Zone)
 	mq.UseLogger(log)
 	redis.SetLogger(redisLog{log})
 	return log, nil
@@ -176,7 +175,7 @@ func (o *options) runRole(ctx context.Context, cmd *cobra.Command, role app.Role
 	if err := o.settle(cmd); err != nil {
 		return err
 	}
-	log, err := o.logger(string(role))
+	log, err := o.logger()
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ func newMigrate(o *options) *cobra.Command {
 			if err := o.settle(cmd); err != nil {
 				return err
 			}
-			if _, err := o.logger("migrate"); err != nil {
+			if _, err := o.logger(); err != nil {
 				return err
 			}
 			if (o.cfg.MQ.NameServer == "") != (o.broker == "") {
@@ -96,7 +96,7 @@ func newActivityCreate(o *options) *cobra.Command {
 		if err := o.settle(cmd); err != nil {
 			return err
 		}
-		if _, err := o.logger("activity"); err != nil {
+		if _, err := o.logger(); err != nil {
 			return err
 		}
 		p.StartsAt = time.Now().UTC()
@@ -204,7 +204,7 @@ func newActivityClose(o *options) *cobra.Command {
 			if id <= 0 || sku <= 0 {
 				return usageError{errors.New("--activity and --sku must be positive integers")}
 			}
-			if _, err := o.logger("activity"); err != nil {
+			if _, err := o.logger(); err != nil {
 				return err
 			}
 			redis, err := o.redis()

@@ -61,7 +61,7 @@ func (a *App) runAccess(ctx context.Context, p *process) error {
 		err = nil
 	case err = <-served:
 	}
-	p.admin.SetReady(false)
+	p.setReady(false)
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.cfg.Drain)
 	defer cancel()
 	if serr := server.Shutdown(drain); serr != nil {

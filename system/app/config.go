@@ -24,9 +24,10 @@ type Config struct {
 	MQ        mq.Config
 	TokenKeys []seckill.TokenKey // the first signs, all verify
 
-	Listen string // of access and orders
-	Admin  string // loopback
-	Zone   string // label of metrics and logs
+	Listen       string // of access and orders
+	OrdersListen string // of orders, where access is in the same process
+	Admin        string // loopback
+	Zone         string // label of metrics and logs
 
 	Access   access.Config
 	Submit   submit.Config
@@ -34,6 +35,10 @@ type Config struct {
 	Consumer ConsumerConfig
 
 	Drain time.Duration // how long a role may take to end
+	// DrainDelay is how long a process that draws clients still serves them
+	// after the signal, not ready any more: as long as a balancer takes to
+	// notice. 0: not at all.
+	DrainDelay time.Duration
 }
 
 // ConsumerConfig bounds the consumers by what the database bears (R15.8).
@@ -45,7 +50,7 @@ type ConsumerConfig struct {
 // ConfigDefault is for one machine.
 func ConfigDefault() Config {
 	return Config{
-		Listen: "127.0.0.1:8080", Admin: "127.0.0.1:0", Zone: "local",
+		Listen: "127.0.0.1:8080", OrdersListen: "127.0.0.1:8081", Admin: "127.0.0.1:0", Zone: "local",
 		Access: access.ConfigDefault, Submit: submit.ConfigDefault, Scanner: scanner.ConfigDefault,
 		Consumer: ConsumerConfig{Workers: 2, Batch: 128},
 		Drain:    10 * time.Second,
@@ -55,22 +60,56 @@ func ConfigDefault() Config {
 // ErrConfig wraps what is wrong with the configuration: nothing was started.
 var ErrConfig = errors.New("configuration")
 
-func (c *Config) validate(needs ...need) error {
-	for _, n := range append(needs, needsAdmin) {
-		if err := n(c); err != nil {
-			return fmt.Errorf("%w: %w", ErrConfig, err)
+// Validate says whether roles could be started, by the first thing that is
+// wrong, in one line that wraps ErrConfig.
+func (c Config) Validate(roles ...Role) error {
+	if len(roles) == 0 {
+		return fmt.Errorf("%w: no role", ErrConfig)
+	}
+	for _, role := range roles {
+		p, err := role.part()
+		if err != nil {
+			return err
+		}
+		own := c
+		if len(roles) > 1 {
+			own = c.as(role)
+		}
+		for _, n := range append(p.needs, needsProcess) {
+			if err := n(&own); err != nil {
+				return fmt.Errorf("%w: %w", ErrConfig, err)
+			}
 		}
 	}
-	if c.Drain <= 0 || c.Drain > 10*time.Minute {
-		return fmt.Errorf("%w: drain %v: must be positive and at most 10m", ErrConfig, c.Drain)
-	}
 	return nil
+}
+
+// as is the configuration of one role of several in a process.
+func (c Config) as(role Role) Config {
+	if role == RoleOrders {
+		c.Listen = c.OrdersListen
+	}
+	return c
 }
 
 // need is a part of the configuration that a role cannot do without.
 type need func(*Config) error
 
-func needsAdmin(c *Config) error { return telemetry.CheckAdminAddr(c.Admin) }
+func needsProcess(c *Config) error {
+	if err := telemetry.CheckAdminAddr(c.Admin); err != nil {
+		return err
+	}
+	if c.Drain <= 0 || c.Drain > drainMax {
+		return fmt.Errorf("drain %v: must be positive and at most %v", c.Drain, drainMax)
+	}
+	if c.DrainDelay < 0 || c.DrainDelay > drainMax {
+		return fmt.Errorf("drain delay %v: must not be negative, and at most %v", c.DrainDelay, drainMax)
+	}
+	return nil
+}
+
+// drainMax bounds both parts of a drain.
+const drainMax = 10 * time.Minute
 
 func needsRedis(c *Config) error {
 	if c.Redis.Addr == "" {

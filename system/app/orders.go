@@ -68,7 +68,7 @@ func (a *App) runOrders(ctx context.Context, p *process) error {
 		return fmt.Errorf("serve queries: %w", err)
 	case <-ctx.Done():
 	}
-	p.admin.SetReady(false)
+	p.setReady(false)
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.cfg.Drain)
 	defer cancel()
 	if err := server.ShutdownWithContext(drain); err != nil && !errors.Is(err, context.DeadlineExceeded) {

@@ -21,18 +21,6 @@ import (
 	"github.com/hotsku/hotsku/system/telemetry"
 )
 
-// Role is a process's part.
-type Role string
-
-// The roles.
-const (
-	RoleAccess   Role = "access"
-	RoleConsumer Role = "consumer"
-	RoleScanner  Role = "scanner"
-	RoleOutbox   Role = "outbox"
-	RoleOrders   Role = "orders"
-)
-
 // App runs roles.
 type App struct {
 	cfg    Config
@@ -44,50 +32,12 @@ type App struct {
 
 // New returns an app. seed feeds ids and jitter: fresh randomness in
 // production, one of its own for each process anywhere. ready is called once
-// when the role is ready to work.
+// for each role, when it is ready to work.
 func New(cfg Config, w Wiring, log *slog.Logger, seed [32]byte, ready func(seckill.Ready)) *App {
 	return &App{cfg: cfg, wiring: w, log: log, seed: seed, ready: ready}
 }
 
-// Run runs a role until ctx ends, then drains it. An error that wraps
-// ErrConfig means that nothing was started.
-func (a *App) Run(ctx context.Context, role Role) error {
-	part, known := map[Role]struct {
-		run   func(context.Context, *process) error
-		needs []need
-	}{
-		RoleAccess:   {a.runAccess, []need{needsRedis, needsMQ, needsListen, needsSubmit}},
-		RoleConsumer: {a.runConsumer, []need{needsPostgres, needsMQ, needsConsumer}},
-		RoleScanner:  {a.runScanner, []need{needsRedis, needsMQ, needsScanner}},
-		RoleOutbox:   {a.runOutbox, []need{needsRedis, needsPostgres, needsMQ, needsConsumer}},
-		RoleOrders:   {a.runOrders, []need{needsRedis, needsPostgres, needsListen}},
-	}[role]
-	if !known {
-		return fmt.Errorf("%w: role %q is not known", ErrConfig, role)
-	}
-	if err := a.cfg.validate(part.needs...); err != nil {
-		return err
-	}
-	registry, metrics := telemetry.NewRegistry(string(role), a.cfg.Zone)
-	admin, err := telemetry.ServeAdmin(a.cfg.Admin, registry)
-	if err != nil {
-		return fmt.Errorf("%w: choose another with --admin", err)
-	}
-	p := &process{app: a, role: role, metrics: metrics, admin: admin}
-	p.onClose(admin)
-	err = part.run(ctx, p)
-	return errors.Join(err, p.close())
-}
-
-// process is a running role: what it opened, in order.
-type process struct {
-	app     *App
-	role    Role
-	metrics prometheus.Registerer
-	admin   *telemetry.Admin
-	opened  []io.Closer
-}
-
+// onClose keeps c to be closed when the role ends.
 func (p *process) onClose(c io.Closer) { p.opened = append(p.opened, c) }
 
 // close closes what was opened, last first.
@@ -101,7 +51,7 @@ func (p *process) close() error {
 
 // announce says that the role is ready.
 func (p *process) announce(listen string) {
-	p.admin.SetReady(true)
+	p.setReady(true)
 	p.app.log.Info("ready", "listen", listen, "admin", p.admin.Addr())
 	p.app.ready(seckill.Ready{Role: string(p.role), PID: os.Getpid(), Listen: listen, Admin: p.admin.Addr()})
 }

@@ -20,7 +20,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func serve(t *testing.T) (*telemetry.Admin, prometheus.Registerer) {
 	t.Helper()
-	registry, metrics := telemetry.NewRegistry("access", "zone-1")
+	registry := telemetry.NewRegistry("access", "zone-1")
+	metrics := registry.Role("access", "zone-1")
 	a, err := telemetry.ServeAdmin("127.0.0.1:0", registry)
 	if err != nil {
 		t.Fatal(err)
@@ -76,17 +77,32 @@ func TestMetricsAreExported(t *testing.T) {
 
 func TestReadinessIsApartFromHealth(t *testing.T) {
 	a, _ := serve(t)
-	for _, step := range []struct {
-		ready bool
-		want  int
-	}{{false, 503}, {true, 200}, {false, 503}} {
-		a.SetReady(step.ready)
-		if got, _ := get(t, a, "/readyz"); got != step.want {
-			t.Errorf("ready %v: /readyz is %d", step.ready, got)
+	expect := func(when string, want int) {
+		t.Helper()
+		if got, _ := get(t, a, "/readyz"); got != want {
+			t.Errorf("%s: /readyz is %d, want %d", when, got, want)
 		}
 		if got, body := get(t, a, "/healthz"); got != 200 || body != "ok\n" {
-			t.Errorf("/healthz is %d %q", got, body)
+			t.Errorf("%s: /healthz is %d %q", when, got, body)
 		}
+	}
+	expect("no role", 503)
+	one, two := a.Part(), a.Part()
+	one.Set(true)
+	expect("one of two ready", 503)
+	two.Set(true)
+	expect("both ready", 200)
+	one.Set(false)
+	expect("one no longer", 503)
+	one.Set(true)
+	if !a.Drain() {
+		t.Error("it was ready")
+	}
+	expect("draining", 503)
+	two.Set(true)
+	expect("ready again while draining", 503)
+	if a.Drain() {
+		t.Error("draining twice: ready in between")
 	}
 	if got, _ := get(t, a, "/debug/pprof/goroutine?debug=1"); got != 200 {
 		t.Errorf("profiles: %d", got)
@@ -98,7 +114,7 @@ func TestReadinessIsApartFromHealth(t *testing.T) {
 
 // Contracts 1: the admin address is nobody else's business.
 func TestOnlyLoopbackIsServed(t *testing.T) {
-	registry, _ := telemetry.NewRegistry("access", "z")
+	registry := telemetry.NewRegistry("access", "z")
 	for _, addr := range []string{"0.0.0.0:0", ":0", "[::]:0", "192.0.2.1:0", "example.org:80", "localhost:0", "127.0.0.1", "", "9090"} {
 		if err := telemetry.CheckAdminAddr(addr); err == nil || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q: error is %v, want one line", addr, err)
@@ -121,7 +137,7 @@ func TestAPortInUseIsAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ln.Close()
-	registry, _ := telemetry.NewRegistry("access", "z")
+	registry := telemetry.NewRegistry("access", "z")
 	_, err = telemetry.ServeAdmin(ln.Addr().String(), registry)
 	var op *net.OpError
 	if !errors.As(err, &op) || !strings.Contains(err.Error(), ln.Addr().String()) {

@@ -1,0 +1,151 @@
+package app
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/hotsku/hotsku/system/telemetry"
+)
+
+// Role is a process's part.
+type Role string
+
+// The roles.
+const (
+	RoleAccess   Role = "access"
+	RoleConsumer Role = "consumer"
+	RoleScanner  Role = "scanner"
+	RoleOutbox   Role = "outbox"
+	RoleOrders   Role = "orders"
+)
+
+// Roles are all of them: what one small machine runs.
+func Roles() []Role {
+	return []Role{RoleAccess, RoleConsumer, RoleScanner, RoleOutbox, RoleOrders}
+}
+
+// part is what a role does, and what of the configuration it needs.
+type part struct {
+	run    func(*App, context.Context, *process) error
+	needs  []need
+	serves bool // clients reach it: it drains for them
+}
+
+func (r Role) part() (part, error) {
+	known, ok := map[Role]part{
+		RoleAccess:   {(*App).runAccess, []need{needsRedis, needsMQ, needsListen, needsSubmit}, true},
+		RoleConsumer: {(*App).runConsumer, []need{needsPostgres, needsMQ, needsConsumer}, false},
+		RoleScanner:  {(*App).runScanner, []need{needsRedis, needsMQ, needsScanner}, false},
+		RoleOutbox:   {(*App).runOutbox, []need{needsRedis, needsPostgres, needsMQ, needsConsumer}, false},
+		RoleOrders:   {(*App).runOrders, []need{needsRedis, needsPostgres, needsListen}, true},
+	}[r]
+	if !ok {
+		return part{}, fmt.Errorf("%w: role %q is not known", ErrConfig, r)
+	}
+	return known, nil
+}
+
+// Run runs roles in this process until ctx ends, then drains them. When one
+// ends by itself, the others end, too. An error that wraps ErrConfig means
+// that nothing was started.
+//
+// Draining: readiness fails at once, clients are served for DrainDelay more,
+// so that whoever balances them has looked elsewhere, and then each role has
+// Drain to finish what it began.
+func (a *App) Run(ctx context.Context, roles ...Role) error {
+	if err := a.cfg.Validate(roles...); err != nil {
+		return err
+	}
+	name := "all"
+	if len(roles) == 1 {
+		name = string(roles[0])
+	}
+	registry := telemetry.NewRegistry(name, a.cfg.Zone)
+	admin, err := telemetry.ServeAdmin(a.cfg.Admin, registry)
+	if err != nil {
+		return fmt.Errorf("%w: choose another with --admin", err)
+	}
+	work, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	delay := drainDelay(a.cfg.DrainDelay, roles)
+	drained := make(chan struct{})
+	unwatch := context.AfterFunc(ctx, func() {
+		defer close(drained)
+		if wasReady := admin.Drain(); wasReady && delay > 0 {
+			a.log.Info("draining: still serving, no longer ready", "for", delay)
+			select {
+			case <-time.After(delay):
+			case <-work.Done():
+			}
+		}
+		stop()
+	})
+	errs := make([]error, len(roles))
+	var running sync.WaitGroup
+	for i, role := range roles {
+		p := &process{app: a.as(role, len(roles) > 1), role: role, admin: admin, ready: admin.Part()}
+		p.metrics = registry.Role(string(role), a.cfg.Zone)
+		running.Go(func() {
+			defer stop()
+			if errs[i] = p.run(work); errs[i] != nil && len(roles) > 1 {
+				errs[i] = fmt.Errorf("%s: %w", role, errs[i])
+			}
+		})
+	}
+	running.Wait()
+	if !unwatch() {
+		<-drained
+	}
+	return errors.Join(errors.Join(errs...), admin.Close())
+}
+
+// drainDelay is how long clients are served after the signal: not at all
+// where there are none.
+func drainDelay(delay time.Duration, roles []Role) time.Duration {
+	for _, role := range roles {
+		if p, err := role.part(); err == nil && p.serves {
+			return delay
+		}
+	}
+	return 0
+}
+
+// as is the app as one role of several sees it: with ids of its own.
+func (a *App) as(role Role, several bool) *App {
+	own := *a
+	own.log = a.log.With("role", string(role))
+	if several {
+		own.cfg = a.cfg.as(role)
+		own.seed = sha256.Sum256(append(a.seed[:], role...))
+	}
+	return &own
+}
+
+// process is a running role: what it opened, in order.
+type process struct {
+	app     *App
+	role    Role
+	metrics prometheus.Registerer
+	admin   *telemetry.Admin
+	ready   *telemetry.Readiness
+	opened  []io.Closer
+}
+
+func (p *process) run(ctx context.Context) error {
+	part, err := p.role.part()
+	if err != nil {
+		return err
+	}
+	err = part.run(p.app, ctx, p)
+	p.setReady(false)
+	return errors.Join(err, p.close())
+}
+
+func (p *process) setReady(ready bool) { p.ready.Set(ready) }
