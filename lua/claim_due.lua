@@ -16,7 +16,7 @@ for _, rid in ipairs(due) do
   if r[1] ~= 'PENDING_MESSAGE' then
     C('ZREM', KEYS[1], rid) -- decided or gone: nothing to send
   else
-    local attempts = tonumber(r[2] or '0') + 1
+    local attempts = (tonumber(r[2] or '') or 0) + 1
     local wait = tonumber(ARGV[2]) * 2 ^ math.min(attempts - 1, 20)
     local next = string.format('%.0f', now + math.min(wait, tonumber(ARGV[3])))
     C('ZADD', KEYS[1], next, rid)

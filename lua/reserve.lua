@@ -4,7 +4,8 @@
 -- log entry for the batch.
 -- KEYS 1 meta 2 stock 3 soldout 4 pending 5 log, then n users, n requests, n reservations
 -- ARGV 1 activity 2 sku 3 n 4 hold us (reserved_at + hold = expires_at) 5 first retry us,
---      then per request: request_id, user_id, payload_hash, reservation_id, message_id
+--      then per request: request_id, user_id, payload_hash, reservation_id, message_id,
+--      traceparent ('' where there is none)
 -- Returns now us, expires_at us, activity version, then per request:
 --      code, reservation_id, status, order_id ('' where there is none)
 -- codes: CREATED REPLAYED CONFLICT DUPLICATE_USER NOT_OPEN SOLD_OUT
@@ -28,7 +29,7 @@ local rprefix = string.sub(KEYS[5], 1, -4) .. 'resv:'
 local users, reqs, out, pend, made, rids, uids = {}, {}, {nows, expires, version}, {}, {}, {}, {}
 
 for i = 1, n do -- pass 1 decides, writes nothing
-  local a = i * 5
+  local a = 6 * i - 1
   local ku, kr, ph = KEYS[5 + i], KEYS[5 + n + i], ARGV[a + 3]
   local code, rid, status, order = '', '', '', ''
   local p = reqs[kr]
@@ -71,13 +72,14 @@ if #made > 0 then
   C('DECRBY', KEYS[2], #made) -- the stock first
   C('ZADD', KEYS[4], unpack(pend))
   for _, i in ipairs(made) do -- pass 2 writes
-    local a = i * 5
+    local a = 6 * i - 1
     local rid = ARGV[a + 4]
     C('SET', KEYS[5 + i], rid, 'EXAT', exat)
     C('HSET', KEYS[5 + 2 * n + i], 'reservation_id', rid, 'message_id', ARGV[a + 5], 'request_id', ARGV[a + 1],
       'activity_id', aid, 'sku_id', sid, 'user_id', ARGV[a + 2], 'status', 'PENDING_MESSAGE',
       'payload_hash', ARGV[a + 3], 'reserved_at', nows, 'expires_at', expires, 'send_attempts', '0',
       'next_retry_at', retry, 'last_error_code', '', 'activity_version', version)
+    if ARGV[a + 6] ~= '' then C('HSET', KEYS[5 + 2 * n + i], 'traceparent', ARGV[a + 6]) end
     C('HSET', KEYS[5 + n + i], 'payload_hash', ARGV[a + 3], 'code', 'QUEUED', 'reservation_id', rid)
     C('EXPIREAT', KEYS[5 + n + i], exat)
   end

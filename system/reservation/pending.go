@@ -28,6 +28,7 @@ type Reservation struct {
 	NextRetryAt     time.Time
 	LastErrorCode   string
 	ActivityVersion int64
+	Traceparent     string // W3C trace context of the request; empty: none
 	OrderID         string
 	CompensatedAt   time.Time // zero: not compensated
 }
@@ -41,49 +42,8 @@ func (r *Reservation) Message(now time.Time) seckill.OrderCreateMessage {
 		ReservationID: r.ReservationID, ActivityID: r.ActivityID, SKUID: r.SKUID, UserID: r.UserID,
 		ReservedAt: r.ReservedAt, ReservationExpiresAt: r.ExpiresAt, RetryCount: int(r.SendAttempts),
 		PayloadHash: seckill.PayloadHashPrefix + r.PayloadHash, ActivityVersion: r.ActivityVersion,
-		CreatedAt: now.UTC(),
+		Traceparent: r.Traceparent, CreatedAt: now.UTC(),
 	}
-}
-
-// Backoff is how a reservation's resends are spaced: Base, doubled at each
-// attempt, at most Max. It is also the lease of the scanner that claimed it.
-type Backoff struct{ Base, Max time.Duration }
-
-// ClaimDue hands the caller up to limit (at most BatchMax) reservations whose
-// send is due, leased until their next retry.
-func (s *Store) ClaimDue(ctx context.Context, activityID, skuID int64, limit int, backoff Backoff) ([]Reservation, error) {
-	k := seckill.KeysOf(activityID, skuID)
-	replies, err := s.claimDue.run(ctx, s.rdb, []string{k.Pending()},
-		[]any{limit, backoff.Base.Microseconds(), backoff.Max.Microseconds(), k.Reservation("")}).Slice()
-	if err != nil {
-		return nil, wrap("claim due", err)
-	}
-	due := make([]Reservation, 0, len(replies))
-	for _, reply := range replies {
-		flat, ok := reply.([]any)
-		if !ok {
-			return nil, fmt.Errorf("claim due: reply holds %T, want an array", reply)
-		}
-		fields := make(map[string]string, len(flat)/2)
-		for i := 0; i+1 < len(flat); i += 2 {
-			fields[fmt.Sprint(flat[i])] = fmt.Sprint(flat[i+1])
-		}
-		r, err := decodeReservation(fields)
-		if err != nil {
-			return nil, fmt.Errorf("claim due: %w", err)
-		}
-		due = append(due, r)
-	}
-	return due, nil
-}
-
-// PendingCount is how many reservations have no confirmed message.
-func (s *Store) PendingCount(ctx context.Context, activityID, skuID int64) (int64, error) {
-	n, err := s.rdb.ZCard(ctx, seckill.KeysOf(activityID, skuID).Pending()).Result()
-	if err != nil {
-		return 0, wrap("count pending", err)
-	}
-	return n, nil
 }
 
 // LookupReservation returns one reservation; found is false if Redis does not
@@ -119,7 +79,7 @@ func decodeReservation(f map[string]string) (Reservation, error) {
 	r := Reservation{
 		ReservationID: f["reservation_id"], MessageID: f["message_id"], RequestID: f["request_id"],
 		Status: seckill.ReservationStatus(f["status"]), PayloadHash: f["payload_hash"],
-		LastErrorCode: f["last_error_code"], OrderID: f["order_id"],
+		LastErrorCode: f["last_error_code"], Traceparent: f["traceparent"], OrderID: f["order_id"],
 	}
 	var reservedUS, expiresUS, retryUS, compensatedUS int64
 	for _, p := range []struct {

@@ -30,6 +30,7 @@ type Candidate struct {
 	PayloadHash   string
 	ReservationID string
 	MessageID     string
+	Traceparent   string // W3C trace context, kept with the reservation; empty: none
 }
 
 // Outcome is the script's decision about one candidate. ReservationID is the
@@ -60,14 +61,14 @@ func (s *Store) Reserve(ctx context.Context, activityID, skuID int64, candidates
 	k := seckill.KeysOf(activityID, skuID)
 	keys := make([]string, 5+3*n)
 	keys[0], keys[1], keys[2], keys[3], keys[4] = k.Meta(), k.Stock(), k.SoldOut(), k.Pending(), k.Log()
-	args := make([]any, 0, 5+5*n)
+	args := make([]any, 0, 5+6*n)
 	args = append(args, activityID, skuID, n, s.cfg.Hold.Microseconds(), s.cfg.FirstRetry.Microseconds())
 	for i := range candidates {
 		c := &candidates[i]
 		keys[5+i] = k.User(c.UserID)
 		keys[5+n+i] = k.Request(c.RequestID)
 		keys[5+2*n+i] = k.Reservation(c.ReservationID)
-		args = append(args, c.RequestID, c.UserID, c.PayloadHash, c.ReservationID, c.MessageID)
+		args = append(args, c.RequestID, c.UserID, c.PayloadHash, c.ReservationID, c.MessageID, c.Traceparent)
 	}
 	reply, err := s.reserve.run(ctx, s.rdb, keys, args).StringSlice()
 	if err != nil {
@@ -101,24 +102,4 @@ func decodeBatch(reply []string, n int) (Batch, error) {
 		b.Outcomes[i] = o
 	}
 	return b, nil
-}
-
-// MarkSent notes that the broker confirmed the messages of up to BatchMax
-// reservations. Best effort: nothing depends on it but the scanner's work.
-func (s *Store) MarkSent(ctx context.Context, activityID, skuID int64, reservationIDs []string) error {
-	if len(reservationIDs) == 0 {
-		return nil
-	}
-	k := seckill.KeysOf(activityID, skuID)
-	keys := make([]string, 1, 1+len(reservationIDs))
-	keys[0] = k.Pending()
-	args := make([]any, len(reservationIDs))
-	for i, id := range reservationIDs {
-		keys = append(keys, k.Reservation(id))
-		args[i] = id
-	}
-	if err := s.markSent.run(ctx, s.rdb, keys, args).Err(); err != nil {
-		return wrap("mark sent", err)
-	}
-	return nil
 }

@@ -25,6 +25,10 @@ type Config struct {
 	// that no gate refuses what another sells: above the age at which gates
 	// distrust their knowledge. 0: ReopenDefault.
 	Reopen time.Duration
+	// SignalsKey is where figures are posted for access processes. One set of
+	// figures speaks of one set of topics: systems that share a Redis need one
+	// each. Empty: SignalsKeyDefault.
+	SignalsKey string
 }
 
 // Defaults of Config.
@@ -52,6 +56,9 @@ func (c Config) withDefaults() Config {
 	if c.Reopen == 0 {
 		c.Reopen = ReopenDefault
 	}
+	if c.SignalsKey == "" {
+		c.SignalsKey = SignalsKeyDefault
+	}
 	return c
 }
 
@@ -75,7 +82,7 @@ type Store struct {
 	cfg Config
 	rdb *redis.Client
 
-	warm, setStatus, reserve, markSent, claimDue, apply script
+	warm, setStatus, reserve, markSent, noteFailure, claimDue, setAside, apply, postSignals script
 }
 
 // New returns a store over the scripts in files (package lua). It does not
@@ -88,7 +95,8 @@ func New(cfg Config, files fs.FS) (*Store, error) {
 	s := &Store{cfg: cfg}
 	for name, dst := range map[string]*script{
 		"warm.lua": &s.warm, "set_status.lua": &s.setStatus, "reserve.lua": &s.reserve,
-		"mark_sent.lua": &s.markSent, "claim_due.lua": &s.claimDue, "apply.lua": &s.apply,
+		"mark_sent.lua": &s.markSent, "note_failure.lua": &s.noteFailure, "claim_due.lua": &s.claimDue,
+		"set_aside.lua": &s.setAside, "apply.lua": &s.apply, "post_signals.lua": &s.postSignals,
 	} {
 		var err error
 		if *dst, err = loadScript(files, name); err != nil {
@@ -118,7 +126,7 @@ func (s *Store) Check(ctx context.Context) error {
 	if p := policy["maxmemory-policy"]; p != "noeviction" {
 		return fmt.Errorf("redis at %s has maxmemory-policy %q: set it to noeviction, evicted keys would be sold again", s.cfg.Addr, p)
 	}
-	for _, sc := range []script{s.warm, s.setStatus, s.reserve, s.markSent, s.claimDue, s.apply} {
+	for _, sc := range []script{s.warm, s.setStatus, s.reserve, s.markSent, s.noteFailure, s.claimDue, s.setAside, s.apply, s.postSignals} {
 		if err := sc.Load(ctx, s.rdb).Err(); err != nil {
 			return wrap("load script "+sc.name, err)
 		}

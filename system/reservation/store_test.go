@@ -419,7 +419,11 @@ func TestScriptsAreSentAgainToARedisThatForgotThem(t *testing.T) {
 // R13.1.7 R9.1.2
 func TestAVerdictThatIsNoneIsAnError(t *testing.T) {
 	files := fstest.MapFS{}
-	for _, name := range []string{"warm.lua", "set_status.lua", "mark_sent.lua", "claim_due.lua", "apply.lua"} {
+	names, err := fs.Glob(lua.FS, "*.lua")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
 		body, err := fs.ReadFile(lua.FS, name)
 		if err != nil {
 			t.Fatal(err)
