@@ -48,6 +48,11 @@ func (s *Service) sendLoop() {
 			for _, t := range batch {
 				s.replyPending(t)
 			}
+			if s.closed.Load() { // a drain does not wait for a broker that is gone
+				for t := range s.outbound {
+					s.replyPending(t)
+				}
+			}
 			continue
 		}
 		s.hit(seckill.FaultAccessAfterSend)
@@ -116,6 +121,13 @@ func (s *Service) markLoop() {
 			ctx, cancel := context.WithTimeout(context.Background(), s.cfg.CallTimeout)
 			if err := s.store.MarkSent(ctx, sku.ActivityID, sku.SKUID, ids); err != nil {
 				s.Stats.MarksDropped.Add(int64(len(ids)))
+				if s.closed.Load() { // nor for a Redis that is gone
+					s.Stats.MarksDropped.Add(int64(len(rest)))
+					rest = nil
+					for range s.marks {
+						s.Stats.MarksDropped.Add(1)
+					}
+				}
 			} else {
 				s.Stats.Marked.Add(int64(len(ids)))
 			}
