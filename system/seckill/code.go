@@ -26,6 +26,7 @@ const (
 	CodeFound               Code = 15 // 200 query: status (and order_id) say what became of it
 	CodeNotFound            Code = 16 // 404 no such endpoint
 	CodeOrderEnded          Code = 17 // 409 pay, cancel: the order ended otherwise before; status says how
+	CodeMethodNotAllowed    Code = 18 // 405 the endpoint exists, for other methods
 )
 
 // codeInfo is indexed by Code.
@@ -51,6 +52,7 @@ var codeInfo = [...]struct {
 	CodeFound:               {"FOUND", 200},
 	CodeNotFound:            {"NOT_FOUND", 404},
 	CodeOrderEnded:          {"ORDER_ENDED", 409},
+	CodeMethodNotAllowed:    {"METHOD_NOT_ALLOWED", 405},
 }
 
 // Codes lists every code but CodeNone, in numeric order.
