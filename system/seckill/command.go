@@ -19,6 +19,9 @@ type SubmitCommand struct {
 	UserID     int64
 	RequestID  string
 	Quantity   int64
+	// Traceparent is the request's W3C trace context, empty if there is none.
+	// It is no part of the payload.
+	Traceparent string
 }
 
 // FieldError says which field of a request is wrong and why. The edge
