@@ -20,7 +20,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/hotsku/hotsku/system/seckill"
 )
@@ -54,7 +53,7 @@ func (r *Reservation) Check() error {
 	switch {
 	case !seckill.ValidReservationID(r.ReservationID):
 		return &seckill.FieldError{Field: "reservation_id", Reason: "is no reservation id"}
-	case r.MessageID == "" || len(r.MessageID) > 64:
+	case !printable(r.MessageID) || len(r.MessageID) > 64:
 		return &seckill.FieldError{Field: "message_id", Reason: "is no message id"}
 	case r.ActivityID <= 0:
 		return &seckill.FieldError{Field: "activity_id", Reason: "must be positive"}
@@ -68,18 +67,25 @@ func (r *Reservation) Check() error {
 	return seckill.ValidateRequestID(r.RequestID)
 }
 
-// Execer is a pool, a connection or a transaction.
-type Execer interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+func printable(s string) bool {
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return s != ""
 }
 
-var _ Execer = (*pgxpool.Pool)(nil)
+// Querier is a pool, a connection or a transaction of package pgx.
+type Querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
 
 // End sets up to BatchMax reservations aside and returns the ids of those it
 // ended; the others were decided before, or are being decided and were left.
 // Repeating a call changes nothing. After an error whose COMMIT may have
 // happened, repeating it tells nothing new but harms nothing.
-func End(ctx context.Context, db Execer, reservations []Reservation) (ended []string, err error) {
+func End(ctx context.Context, db Querier, reservations []Reservation) (ended []string, err error) {
 	n := len(reservations)
 	if n == 0 || n > BatchMax {
 		return nil, fmt.Errorf("set aside: %d reservations, must be 1 to %d", n, BatchMax)
