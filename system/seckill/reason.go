@@ -3,7 +3,7 @@ package seckill
 // Reasons of UNAVAILABLE: what the edge fails closed for. Nothing was changed
 // for such a request, but where ReasonRedisUnknown says that nobody can tell.
 const (
-	ReasonRedis         = "redis"          // does not answer
+	ReasonRedis         = "redis" // does not answer
 	ReasonRedisUnknown  = "redis: the outcome is unknown, repeat the same request_id"
 	ReasonBrokerBreaker = "broker breaker" // sends have failed for too long (R7.11.3)
 	ReasonOrderLag      = "order lag"      // orders do not follow reservations (R7.11.5)
