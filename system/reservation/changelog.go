@@ -18,6 +18,8 @@ type Change struct {
 	Op    string  // "init", "reserve", "return"
 	Users []int64 // who reserved, or whose unit came back
 	Stock int64   // after it
+
+	Reservations []string // theirs, in the same order
 }
 
 // LogStart is the position before the first entry.
@@ -57,6 +59,9 @@ func decodeChange(m redis.XMessage) (Change, error) {
 	var err error
 	if c.Stock, err = strconv.ParseInt(text("stock"), 10, 64); err != nil {
 		return c, fmt.Errorf("stock: %w", err)
+	}
+	if ids := text("resv"); ids != "" {
+		c.Reservations = strings.Split(ids, ",")
 	}
 	if users := text("user"); users != "" {
 		for u := range strings.SplitSeq(users, ",") {

@@ -31,6 +31,7 @@ type Reservation struct {
 	Traceparent     string // W3C trace context of the request; empty: none
 	OrderID         string
 	CompensatedAt   time.Time // zero: not compensated
+	Returned        bool      // the compensation gave the unit back to the stock
 }
 
 // Message is the message that turns r into an order: the same message_id at
@@ -80,6 +81,7 @@ func decodeReservation(f map[string]string) (Reservation, error) {
 		ReservationID: f["reservation_id"], MessageID: f["message_id"], RequestID: f["request_id"],
 		Status: seckill.ReservationStatus(f["status"]), PayloadHash: f["payload_hash"],
 		LastErrorCode: f["last_error_code"], Traceparent: f["traceparent"], OrderID: f["order_id"],
+		Returned: f["returned"] == "1",
 	}
 	var reservedUS, expiresUS, retryUS, compensatedUS int64
 	for _, p := range []struct {
