@@ -12,12 +12,19 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/hotsku/hotsku/system/mq"
 	"github.com/hotsku/hotsku/system/reservation"
 	"github.com/hotsku/hotsku/system/scanner"
 	"github.com/hotsku/hotsku/system/seckill"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// The RocketMQ client leaves goroutines behind; they all run in these
+// functions.
+func TestMain(m *testing.M) {
+	mq.UseLogger(slog.New(slog.DiscardHandler))
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/apache/rocketmq-client-go/v2/primitive.WithRecover"),
+		goleak.IgnoreAnyFunction("github.com/patrickmn/go-cache.(*janitor).Run"))
+}
 
 var item = reservation.SKU{ActivityID: 7, SKUID: 8}
 
