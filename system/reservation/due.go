@@ -61,6 +61,27 @@ func (s *Store) PendingCount(ctx context.Context, activityID, skuID int64) (int6
 	return n, nil
 }
 
+// PendingCounts is PendingCount for many SKUs, in one round trip.
+func (s *Store) PendingCounts(ctx context.Context, skus []SKU) ([]int64, error) {
+	if len(skus) == 0 {
+		return nil, nil
+	}
+	replies := make([]*redis.IntCmd, len(skus))
+	if _, err := s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i, sku := range skus {
+			replies[i] = p.ZCard(ctx, seckill.KeysOf(sku.ActivityID, sku.SKUID).Pending())
+		}
+		return nil
+	}); err != nil {
+		return nil, wrap("count pending", err)
+	}
+	counts := make([]int64, len(skus))
+	for i, r := range replies {
+		counts[i] = r.Val()
+	}
+	return counts, nil
+}
+
 // Bounds of one look for the oldest pending reservation.
 const (
 	pendingPage    = 1000  // ids of one reply: 0.1 ms of Redis' time

@@ -1,0 +1,230 @@
+// Package backlog measures how far a consumer group is behind: how many
+// messages it has not acknowledged, and how long the oldest of them has been
+// stored. Both are needed: many messages may be gone in a second, and a single
+// one that is minutes old is stuck (specification 12.3).
+//
+// It asks the brokers as an observer. The client library can tell offsets to
+// members of a group only, and a member that consumes nothing takes queues
+// from those that do.
+//
+// Authoritative store: the brokers. They hear of acknowledgements every few
+// seconds, so the figures may be too high by what was consumed since, never
+// too low.
+//
+// Imports allowed: system/mq, rocketmq-client-go.
+package backlog
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/apache/rocketmq-client-go/v2/primitive"
+
+	"github.com/hotsku/hotsku/system/mq"
+)
+
+// Observer watches one group on one topic. Not safe for concurrent use.
+type Observer struct {
+	cfg          mq.Config
+	topic, group string // as the broker knows them
+	now          func() time.Time
+	conns        map[string]*conn
+	queues       []queue // as of asked
+	asked        time.Time
+}
+
+// Backlog is what a group has still to consume.
+type Backlog struct {
+	Messages int64
+	Oldest   time.Duration // since the oldest was stored, by the broker's clock against now's; 0 if there is none
+}
+
+// routeFresh is for how long a topic's route is believed.
+const routeFresh = 5 * time.Second
+
+// pullGroup names the observer to the broker. It never registers, so it takes
+// part in no rebalancing, and commits no offset.
+const pullGroup = "seckill_observer"
+
+// New returns an observer of group's consumption of topic, both without
+// prefix. It connects when it is asked.
+func New(cfg mq.Config, topic, group string, now func() time.Time) (*Observer, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("backlog: %w", err)
+	}
+	if topic == "" || group == "" || now == nil {
+		return nil, errors.New("backlog: topic, group and clock are required")
+	}
+	return &Observer{cfg: cfg, topic: cfg.TopicPrefix + topic, group: cfg.TopicPrefix + group, now: now, conns: map[string]*conn{}}, nil
+}
+
+// Close closes the connections; the next question opens new ones.
+func (o *Observer) Close() error {
+	var errs []error
+	for addr, c := range o.conns {
+		errs = append(errs, c.nc.Close())
+		delete(o.conns, addr)
+	}
+	return errors.Join(errs...)
+}
+
+// Measure asks every queue. A queue the group never committed an offset for
+// is consumed from its start.
+func (o *Observer) Measure(ctx context.Context) (Backlog, error) {
+	var b Backlog
+	if err := o.route(ctx); err != nil {
+		return b, fmt.Errorf("backlog: %w", err)
+	}
+	for _, q := range o.queues {
+		waiting, stored, err := o.measure(ctx, q)
+		if err != nil {
+			return Backlog{}, fmt.Errorf("backlog of %s queue %d: %w", o.topic, q.id, err)
+		}
+		b.Messages += waiting
+		if waiting > 0 && !stored.IsZero() {
+			b.Oldest = max(b.Oldest, o.now().Sub(stored))
+		}
+	}
+	return b, nil
+}
+
+// queue is one queue of the topic at a master broker.
+type queue struct {
+	addr string
+	name string // of the broker
+	id   int
+}
+
+// measure returns how many messages of the queue wait, and when the first of
+// them was stored.
+func (o *Observer) measure(ctx context.Context, q queue) (waiting int64, stored time.Time, err error) {
+	next, err := o.offset(ctx, requestMaxOffset, q, nil)
+	if err != nil {
+		return 0, stored, err
+	}
+	at, err := o.offset(ctx, requestQueryConsumerOffset, q, map[string]string{"consumerGroup": o.group})
+	if answered(err, responseOffsetNotFound) {
+		at, err = 0, nil
+	}
+	if err != nil || at >= next {
+		return 0, stored, err
+	}
+	first, err := o.offset(ctx, requestMinOffset, q, nil)
+	if err != nil {
+		return 0, stored, err
+	}
+	if at = max(at, first); at >= next {
+		return 0, stored, nil
+	}
+	stored, err = o.storedAt(ctx, q, at)
+	return next - at, stored, err
+}
+
+// storedAt is when the broker stored the message at an offset; zero if it is
+// gone already.
+func (o *Observer) storedAt(ctx context.Context, q queue, offset int64) (time.Time, error) {
+	_, body, err := o.call(ctx, q.addr, requestPullMessage, o.fields(q, map[string]string{
+		"consumerGroup": pullGroup, "queueOffset": strconv.FormatInt(offset, 10), "maxMsgNums": "1",
+		"sysFlag": "4", // with a subscription; wait for nothing, commit nothing
+		"commitOffset": "0", "suspendTimeoutMillis": "0", "subscription": "*", "subVersion": "0", "expressionType": "TAG",
+	}))
+	if answered(err, responsePullNotFound) || answered(err, responsePullRetryNow) || answered(err, responsePullMoved) {
+		return time.Time{}, nil
+	}
+	if err != nil {
+		return time.Time{}, err
+	}
+	for _, m := range primitive.DecodeMessage(body) {
+		return time.UnixMilli(m.StoreTimestamp), nil
+	}
+	return time.Time{}, nil
+}
+
+func (o *Observer) offset(ctx context.Context, code int, q queue, more map[string]string) (int64, error) {
+	fields, _, err := o.call(ctx, q.addr, code, o.fields(q, more))
+	if err != nil {
+		return 0, err
+	}
+	offset, err := strconv.ParseInt(fields["offset"], 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("request %d: %w", code, err)
+	}
+	return offset, nil
+}
+
+func (o *Observer) fields(q queue, more map[string]string) map[string]string {
+	fields := map[string]string{"topic": o.topic, "queueId": strconv.Itoa(q.id), "bname": q.name}
+	for k, v := range more {
+		fields[k] = v
+	}
+	return fields
+}
+
+// route learns the queues of the topic from the name server, anew when what
+// is known is old.
+func (o *Observer) route(ctx context.Context) error {
+	if !o.asked.IsZero() && o.now().Sub(o.asked) < routeFresh {
+		return nil
+	}
+	_, body, err := o.call(ctx, o.cfg.NameServer, requestRouteByTopic,
+		map[string]string{"topic": o.topic, "acceptStandardJsonOnly": "true"})
+	if err != nil {
+		return fmt.Errorf("route of %s: %w", o.topic, err)
+	}
+	var route struct {
+		QueueDatas []struct {
+			BrokerName    string `json:"brokerName"`
+			ReadQueueNums int    `json:"readQueueNums"`
+		} `json:"queueDatas"`
+		BrokerDatas []struct {
+			BrokerName  string            `json:"brokerName"`
+			BrokerAddrs map[string]string `json:"brokerAddrs"`
+		} `json:"brokerDatas"`
+	}
+	if err := json.Unmarshal(body, &route); err != nil {
+		return fmt.Errorf("route of %s: %w", o.topic, err)
+	}
+	masters := map[string]string{}
+	for _, d := range route.BrokerDatas {
+		masters[d.BrokerName] = d.BrokerAddrs["0"] // the id of a master
+	}
+	queues := make([]queue, 0, len(o.queues))
+	for _, d := range route.QueueDatas {
+		if masters[d.BrokerName] == "" {
+			return fmt.Errorf("route of %s: broker %s has no master", o.topic, d.BrokerName)
+		}
+		for id := range d.ReadQueueNums {
+			queues = append(queues, queue{addr: masters[d.BrokerName], name: d.BrokerName, id: id})
+		}
+	}
+	if len(queues) == 0 {
+		return fmt.Errorf("route of %s: no queue", o.topic)
+	}
+	o.queues, o.asked = queues, o.now()
+	return nil
+}
+
+// call asks the server at addr, on a connection kept between calls.
+func (o *Observer) call(ctx context.Context, addr string, code int, fields map[string]string) (map[string]string, []byte, error) {
+	c := o.conns[addr]
+	if c == nil {
+		nc, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+		if err != nil {
+			return nil, nil, err
+		}
+		c = &conn{nc: nc, who: credentials{o.cfg.AccessKey, o.cfg.SecretKey}}
+		o.conns[addr] = c
+	}
+	head, body, err := c.call(ctx, code, fields)
+	var ae *answerError
+	if err != nil && !errors.As(err, &ae) {
+		_ = c.nc.Close() // it is broken already
+		delete(o.conns, addr)
+	}
+	return head, body, err
+}

@@ -1,0 +1,1 @@
+SELECT current_setting('transaction_read_only') = 'off'
