@@ -37,6 +37,12 @@ var ErrUnknownActivity = errors.New("activity is not in redis")
 // Warm makes a SKU reservable. Nothing is changed if it is there already.
 func (s *Store) Warm(ctx context.Context, a Activity) error {
 	k := seckill.KeysOf(a.ActivityID, a.SKUID)
+	// First: a sale that no scanner knows of would strand what its scanner
+	// should send, while an index entry without a sale harms nobody.
+	member := strconv.FormatInt(a.ActivityID, 10) + ":" + strconv.FormatInt(a.SKUID, 10)
+	if err := s.rdb.SAdd(ctx, seckill.ActivityIndexKey, member).Err(); err != nil {
+		return wrap("index activity", err)
+	}
 	made, err := s.warm.run(ctx, s.rdb, []string{k.Meta(), k.Stock(), k.SoldOut(), k.Log()}, []any{
 		string(seckill.ActivityRunning), a.Version, a.StartsAt.UnixMicro(), a.EndsAt.UnixMicro(),
 		a.EndsAt.Add(KeepAfterEnd).Unix(), a.Stock}).Int64()
@@ -46,55 +52,6 @@ func (s *Store) Warm(ctx context.Context, a Activity) error {
 	if made == 0 {
 		return fmt.Errorf("warm activity %d SKU %d: %w", a.ActivityID, a.SKUID, ErrExists)
 	}
-	member := strconv.FormatInt(a.ActivityID, 10) + ":" + strconv.FormatInt(a.SKUID, 10)
-	if err := s.rdb.SAdd(ctx, seckill.ActivityIndexKey, member).Err(); err != nil {
-		return wrap("index activity", err)
-	}
 	return nil
 }
 
-// SetStatus opens or closes a SKU for new reservations.
-func (s *Store) SetStatus(ctx context.Context, activityID, skuID int64, status seckill.ActivityStatus) error {
-	known, err := s.setStatus.run(ctx, s.rdb, []string{seckill.KeysOf(activityID, skuID).Meta()}, []any{string(status)}).Int64()
-	if err != nil {
-		return wrap("set activity status", err)
-	}
-	if known == 0 {
-		return fmt.Errorf("set status of activity %d SKU %d: %w", activityID, skuID, ErrUnknownActivity)
-	}
-	return nil
-}
-
-// SKU names one SKU of an activity.
-type SKU struct{ ActivityID, SKUID int64 }
-
-// Activities lists every SKU that was ever warmed here.
-func (s *Store) Activities(ctx context.Context) ([]SKU, error) {
-	members, err := s.rdb.SMembers(ctx, seckill.ActivityIndexKey).Result()
-	if err != nil {
-		return nil, wrap("list activities", err)
-	}
-	skus := make([]SKU, 0, len(members))
-	for _, m := range members {
-		a, sku, _ := strings.Cut(m, ":")
-		aid, aerr := strconv.ParseInt(a, 10, 64)
-		sid, serr := strconv.ParseInt(sku, 10, 64)
-		if err := errors.Join(aerr, serr); err != nil {
-			return nil, fmt.Errorf("list activities: member %q: %w", m, err)
-		}
-		skus = append(skus, SKU{aid, sid})
-	}
-	return skus, nil
-}
-
-// Stock is the number of units that may still be reserved.
-func (s *Store) Stock(ctx context.Context, activityID, skuID int64) (int64, error) {
-	n, err := s.rdb.Get(ctx, seckill.KeysOf(activityID, skuID).Stock()).Int64()
-	if errors.Is(err, redis.Nil) {
-		return 0, fmt.Errorf("stock of activity %d SKU %d: %w", activityID, skuID, ErrUnknownActivity)
-	}
-	if err != nil {
-		return 0, wrap("read stock", err)
-	}
-	return n, nil
-}
