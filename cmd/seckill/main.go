@@ -54,8 +54,15 @@ func newRoot() *cobra.Command {
 		Short: "Sell one hot item without ever selling one too many",
 		Long: `seckill runs the roles of the flash-sale order system and prepares sales.
 
-Every flag can be given by environment: --name-server is SECKILL_NAME_SERVER.
-Give secrets (--token-key, --redis-password) that way.`,
+Every flag can be given by environment, --name-server as SECKILL_NAME_SERVER, and in a YAML file named by --config:
+
+  redis: 127.0.0.1:6379            # for all commands
+  name-server: 127.0.0.1:9876
+  orders:                          # for one command
+    listen: 127.0.0.1:8081
+
+Flags win over the environment, that over the file. seckill config ROLE prints what a role would run with.
+Give secrets (--token-key, --redis-password) by environment or file: others can read a command line.`,
 		Example: `  seckill migrate --postgres "$DSN" --name-server 127.0.0.1:9876 --broker 127.0.0.1:10911
   seckill activity create --activity 10001 --sku 20001 --stock 10000 --postgres "$DSN" --redis 127.0.0.1:6379
   seckill access --listen 127.0.0.1:8080 --redis 127.0.0.1:6379 --name-server 127.0.0.1:9876`,
@@ -69,8 +76,10 @@ Give secrets (--token-key, --redis-password) that way.`,
 		return usageError{fmt.Errorf("%w; %s --help lists the flags", err, cmd.CommandPath())}
 	})
 	o := &options{cfg: app.ConfigDefault()}
-	root.AddCommand(roles(o)...)
-	root.AddCommand(newMigrate(o), newActivity(o), newToken(o))
+	root.PersistentFlags().StringVar(&o.configFile, configFlag, "", "configuration file, YAML")
+	running := roles(o)
+	root.AddCommand(running...)
+	root.AddCommand(newConfig(o, running), newMigrate(o), newActivity(o), newToken(o))
 	return root
 }
 

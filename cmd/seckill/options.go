@@ -7,10 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"runtime/debug"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -26,11 +26,13 @@ import (
 	"github.com/hotsku/hotsku/system/postgres"
 	"github.com/hotsku/hotsku/system/reservation"
 	"github.com/hotsku/hotsku/system/seckill"
+	"github.com/hotsku/hotsku/system/settings"
 )
 
 // options is what the flags fill in.
 type options struct {
 	cfg        app.Config
+	configFile string
 	tokenKeys  []string
 	logLevel   string
 	seed       string
@@ -43,10 +45,12 @@ func (o *options) redisFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.cfg.Redis.Addr, "redis", o.cfg.Redis.Addr, "Redis, host:port")
 	f.StringVar(&o.cfg.Redis.Username, "redis-user", "", "Redis user")
 	f.StringVar(&o.cfg.Redis.Password, "redis-password", "", "Redis password")
+	settings.Secret(f, "redis-password", settings.Whole)
 }
 
 func (o *options) postgresFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.cfg.Postgres, "postgres", "", "PostgreSQL, postgres://user@host:port/database")
+	settings.Secret(f, "postgres", settings.InURL)
 }
 
 // pool connects the commands that prepare a sale to PostgreSQL.
@@ -78,10 +82,12 @@ func (o *options) mqFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.cfg.MQ.NameServer, "name-server", "", "RocketMQ name server, IP:port")
 	f.StringVar(&o.cfg.MQ.AccessKey, "mq-access-key", "", "RocketMQ access key")
 	f.StringVar(&o.cfg.MQ.SecretKey, "mq-secret-key", "", "RocketMQ secret key")
+	settings.Secret(f, "mq-secret-key", settings.Whole)
 }
 
 func (o *options) tokenFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.tokenKeys, "token-key", nil, "eligibility token key, ID:SECRET with the secret in hex; the first signs, all verify")
+	settings.Secret(f, "token-key", settings.AfterColon)
 }
 
 // processFlags are those of every long-running role.
@@ -89,6 +95,7 @@ func (o *options) processFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.cfg.Admin, "admin", o.cfg.Admin, "loopback address of metrics, health and profiles")
 	f.StringVar(&o.cfg.Zone, "zone", o.cfg.Zone, "availability zone, a label of the metrics")
 	f.DurationVar(&o.cfg.Drain, "drain", o.cfg.Drain, "how long the role may take to end")
+	f.DurationVar(&o.cfg.DrainDelay, "drain-delay", o.cfg.DrainDelay, "how long clients are still served after SIGTERM, with /readyz failing: as long as the balancer takes to notice")
 	o.logFlags(f)
 	f.StringVar(&o.seed, "id-seed", "", "64 hex digits that feed ids and jitter, one of its own for each process (default: random)")
 	if faultpoint.Enabled {
@@ -103,44 +110,22 @@ func (o *options) logFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error; logs are JSON on standard error")
 }
 
-// fromEnvironment fills flags that were not given from SECKILL_NAME.
-func fromEnvironment(cmd *cobra.Command) error {
-	var err error
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		name := "SECKILL_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
-		value, ok := os.LookupEnv(name)
-		if f.Changed || !ok || err != nil || f.Name == "help" {
-			return
-		}
-		if serr := cmd.Flags().Set(f.Name, value); serr != nil {
-			err = usageError{fmt.Errorf("%s: %w", name, serr)}
-		}
-	})
-	return err
-}
-
-// settle reads the environment and turns texts into what they stand for.
-func (o *options) settle(cmd *cobra.Command) error {
-	if err := fromEnvironment(cmd); err != nil {
-		return err
-	}
-	for _, text := range o.tokenKeys {
-		key, err := app.ParseTokenKey(text)
-		if err != nil {
-			return usageError{err}
-		}
-		o.cfg.TokenKeys = append(o.cfg.TokenKeys, key)
-	}
-	return nil
-}
-
-// logger is the process's; the client libraries' own lines go there, too.
-func (o *options) logger() (*slog.Logger, error) {
+// logHandler writes JSON lines at the level asked for.
+func (o *options) logHandler(w io.Writer) (slog.Handler, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
 		return nil, usageError{fmt.Errorf("--log-level %q: must be debug, info, warn or error", o.logLevel)}
 	}
-	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level})).With("availability_zone", o.cfg.Zone)
+	return slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level}), nil
+}
+
+// logger is the process's; the client libraries' own lines go there, too.
+func (o *options) logger() (*slog.Logger, error) {
+	h, err := o.logHandler(os.Stderr)
+	if err != nil {
+		return nil, err
+	}
+	log := slog.New(h).With("availability_zone", o.cfg.Zone)
 	mq.UseLogger(log)
 	redis.SetLogger(redisLog{log})
 	return log, nil
@@ -170,14 +155,17 @@ func (o *options) idSeed() (seed [32]byte, err error) {
 // gcPercent is GOGC where the environment does not say otherwise.
 const gcPercent = 800
 
-// runRole runs a role until a signal.
-func (o *options) runRole(ctx context.Context, cmd *cobra.Command, role app.Role) error {
-	if err := o.settle(cmd); err != nil {
+// runRoles runs the command's roles until a signal.
+func (o *options) runRoles(ctx context.Context, cmd *cobra.Command) error {
+	if _, err := o.settle(cmd); err != nil {
 		return err
 	}
 	log, err := o.logger()
 	if err != nil {
 		return err
+	}
+	for _, line := range misspelt(cmd.Root(), os.Environ()) {
+		log.Warn("an environment variable does nothing", "why", line)
 	}
 	seed, err := o.idSeed()
 	if err != nil {
@@ -198,5 +186,5 @@ func (o *options) runRole(ctx context.Context, cmd *cobra.Command, role app.Role
 		if err := out.Encode(r); err != nil {
 			log.Error("cannot print the ready line", "error", err)
 		}
-	}).Run(ctx, role)
+	}).Run(ctx, rolesOf(cmd.Name())...)
 }

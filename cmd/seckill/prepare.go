@@ -25,7 +25,7 @@ func newMigrate(o *options) *cobra.Command {
 			"Without --name-server it leaves the broker alone.",
 		Example: `  seckill migrate --postgres "$DSN" --name-server 127.0.0.1:9876 --broker 127.0.0.1:10911`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := o.settle(cmd); err != nil {
+			if _, err := o.settle(cmd); err != nil {
 				return err
 			}
 			if _, err := o.logger(); err != nil {
@@ -93,7 +93,7 @@ func newActivityCreate(o *options) *cobra.Command {
 	}
 	var warmOnly bool
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := o.settle(cmd); err != nil {
+		if _, err := o.settle(cmd); err != nil {
 			return err
 		}
 		if _, err := o.logger(); err != nil {
@@ -198,7 +198,7 @@ func newActivityClose(o *options) *cobra.Command {
 			"REJECTED_CLOSED and are compensated. Closing twice changes nothing.",
 		Example: `  seckill activity close --activity 10001 --sku 20001 --postgres "$DSN" --redis 127.0.0.1:6379`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := o.settle(cmd); err != nil {
+			if _, err := o.settle(cmd); err != nil {
 				return err
 			}
 			if id <= 0 || sku <= 0 {
@@ -240,7 +240,7 @@ func newActivityShow(o *options) *cobra.Command {
 		Use: "show", Short: "Print an activity's counts as JSON", Args: noArgs,
 		Example: `  seckill activity show --activity 10001 --postgres "$DSN"`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := o.settle(cmd); err != nil {
+			if _, err := o.settle(cmd); err != nil {
 				return err
 			}
 			if id <= 0 {
@@ -277,7 +277,7 @@ func newToken(o *options) *cobra.Command {
 		Example: `  curl -H "Authorization: Bearer $(seckill token --user 30001 --activity 10001 --ttl 10m)" \
     -d '{"activity_id":10001,"sku_id":20001,"request_id":"r1","quantity":1}' http://127.0.0.1:8080/v1/seckill/orders`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := o.settle(cmd); err != nil {
+			if _, err := o.settle(cmd); err != nil {
 				return err
 			}
 			switch {

@@ -15,7 +15,7 @@ func roles(o *options) []*cobra.Command {
 			Use: string(r), Short: short, Args: noArgs, Example: "  seckill " + string(r) + " " + example,
 			Long: long + "\n\nPrints one JSON line {role, pid, listen, admin} when it is ready. SIGTERM drains it;\n" +
 				"a second signal, or SIGKILL at any time, loses nothing that was accepted.",
-			RunE: func(cmd *cobra.Command, _ []string) error { return o.runRole(cmd.Context(), cmd, r) },
+			RunE: func(cmd *cobra.Command, _ []string) error { return o.runRoles(cmd.Context(), cmd) },
 		}
 		for _, add := range append(flags, o.processFlags) {
 			add(cmd.Flags())
@@ -25,7 +25,7 @@ func roles(o *options) []*cobra.Command {
 	listen := func(f *pflag.FlagSet) {
 		f.StringVar(&o.cfg.Listen, "listen", o.cfg.Listen, "address to serve on, port 0 for any")
 	}
-	return []*cobra.Command{
+	each := []*cobra.Command{
 		role(app.RoleAccess, "Serve POST /v1/seckill/orders",
 			"access is the edge: it judges requests in its own process where it can, reserves in Redis and sends to RocketMQ.\nAny number of instances may run.",
 			"--listen 127.0.0.1:8080 --redis 127.0.0.1:6379 --name-server 127.0.0.1:9876 --token-key k1:00112233445566778899aabbccddeeff",
@@ -54,6 +54,27 @@ func roles(o *options) []*cobra.Command {
 			`--listen 127.0.0.1:8081 --redis 127.0.0.1:6379 --postgres "$DSN" --token-key k1:00112233445566778899aabbccddeeff`,
 			o.redisFlags, o.postgresFlags, o.tokenFlags, listen),
 	}
+	return append(each, newAll(o, each))
+}
+
+// commandAll runs all roles in one process.
+const commandAll = "all"
+
+// newAll takes the flags of each role.
+func newAll(o *options, each []*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: commandAll, Short: "Run all roles in one process, for one small machine", Args: noArgs,
+		Long: "all runs every role in this process; access serves on --listen, orders on --orders-listen. It prints a ready line\n" +
+			"for each role, and ends as a whole. Run the roles apart where one must not take the others with it.",
+		Example: `  seckill all --config seckill.yaml
+  seckill all --redis 127.0.0.1:6379 --name-server 127.0.0.1:9876 --postgres "$DSN" --token-key k1:00112233445566778899aabbccddeeff`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.runRoles(cmd.Context(), cmd) },
+	}
+	for _, role := range each {
+		cmd.Flags().AddFlagSet(role.Flags())
+	}
+	cmd.Flags().StringVar(&o.cfg.OrdersListen, "orders-listen", o.cfg.OrdersListen, "address to serve orders on, port 0 for any")
+	return cmd
 }
 
 // submitFlags bound the synchronous path.

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func configFile(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "seckill.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+const complete = `
+redis: 127.0.0.1:6379
+name-server: 127.0.0.1:9876
+postgres: postgres://seckill:geheim@127.0.0.1:5432/seckill
+token-key: ["` + tokenKey + `"]
+orders:
+  listen: 127.0.0.1:8083
+all:
+  drain-delay: 5s
+`
+
+// One file is enough for all roles; each prints what it would run with.
+func TestOneFileConfiguresEveryRole(t *testing.T) {
+	file := configFile(t, complete)
+	for _, role := range append(rolesOf(commandAll), commandAll) {
+		code, out, errs := seckillRun(t, "config", string(role), "--config", file)
+		if code != 0 || errs != "" {
+			t.Errorf("%s: exit %d: %s", role, code, errs)
+		}
+		if strings.Contains(out, "geheim") || strings.Contains(out, "00112233") {
+			t.Errorf("%s prints a secret:\n%s", role, out)
+		}
+	}
+	t.Setenv("SECKILL_DRAIN", "7s")
+	_, out, _ := seckillRun(t, "config", "orders", "--config", file, "--zone", "z2")
+	for _, want := range []string{"listen: 127.0.0.1:8083 # file\n", "drain: 7s # environment\n", "zone: z2 # flag\n", "log-level: info # default\n",
+		"token-key: ['k1:***'] # file\n", "postgres: postgres://seckill:***@127.0.0.1:5432/seckill # file\n"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	if _, out, _ := seckillRun(t, "config", "access", "--config", file); !strings.Contains(out, "listen: 127.0.0.1:8080 # default\n") {
+		t.Errorf("the section of orders reached access:\n%s", out)
+	}
+	if _, out, _ := seckillRun(t, "config", "all", "--config", file); !strings.Contains(out, "drain-delay: 5s # file\n") {
+		t.Errorf("the section of all is not read:\n%s", out)
+	}
+}
+
+func TestTheFileCanBeNamedByTheEnvironment(t *testing.T) {
+	t.Setenv("SECKILL_CONFIG", configFile(t, "user: 30001\nactivity: 7\ntoken-key: "+tokenKey))
+	if code, out, errs := seckillRun(t, "token"); code != 0 || out == "" {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+}
+
+// A configuration that cannot be obeyed is one line and exit 64, for the role
+// and for config alike, and nothing is started.
+func TestConfigurationsThatCannotBeObeyed(t *testing.T) {
+	for name, c := range map[string]struct{ file, hint string }{
+		"unknown key":            {"redis-pasword: x", `:1: unknown key "redis-pasword"; nearest is "redis-password"`},
+		"another command's key":  {"scanner:\n  listen: 127.0.0.1:1", `:2: unknown key "listen" of scanner`},
+		"a value that is none":   {"drain: soon", ":1: drain"},
+		"a value out of bounds":  {complete + "drain: 1h", "at most 10m"},
+		"negative drain delay":   {complete + "drain-delay: -1s", "drain delay"},
+		"a level that is none":   {complete + "log-level: loud", "--log-level"},
+		"a seed that is none":    {complete + "id-seed: xx", "--id-seed"},
+		"no name server":         {"redis: 127.0.0.1:1", "--name-server"},
+		"a key that is no key":   {complete[:strings.Index(complete, "token-key")] + "token-key: geheim", "ID:SECRET"},
+		"nothing to read (YAML)": {"redis: [", "seckill.yaml"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := configFile(t, c.file)
+			for _, line := range [][]string{{"access", "--config", file}, {"config", "access", "--config", file}} {
+				code, out, errs := seckillRun(t, line...)
+				if code != 64 || out != "" || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, c.hint) || strings.Contains(errs, "geheim") {
+					t.Errorf("%v: exit %d\nout %q\nerr %q\nwant exit 64 and one line with %q", line[:1], code, out, errs, c.hint)
+				}
+			}
+		})
+	}
+	if code, _, errs := seckillRun(t, "access", "--config", "/nowhere/seckill.yaml"); code != 64 || !strings.Contains(errs, "/nowhere/seckill.yaml") {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+}
+
+// A misspelt variable does nothing, which is said; others of the prefix, such
+// as an orchestrator's for a service called seckill, are left alone.
+func TestMisspeltVariables(t *testing.T) {
+	got := misspelt(newRoot(), []string{"SECKILL_REDIS=x", "SECKILL_REDIS_PASWORD=geheim", "SECKILL_SERVICE_HOST=h", "SECKILL_PORT_8080_TCP_ADDR=a", "SECKILL_CONFIG=f", "HOME=/"})
+	if len(got) != 1 || got[0] != "SECKILL_REDIS_PASWORD is not known; nearest is SECKILL_REDIS_PASSWORD" {
+		t.Errorf("got %q", got)
+	}
+}

@@ -1,0 +1,116 @@
+// Package settings fills a command's flags from the environment and a
+// configuration file: a flag on the command line wins over the environment,
+// that over the file's section for the command, that over the file's top,
+// and that over the default. Names are the flags' everywhere: --name-server,
+// SECKILL_NAME_SERVER, name-server.
+//
+// What nobody knows is an error and not a silence: a misspelt bound is a
+// bound that does not hold.
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// Source is where a value came from.
+type Source string
+
+// The sources, the strongest first.
+const (
+	FromFlag        Source = "flag"
+	FromEnvironment Source = "environment"
+	FromFile        Source = "file"
+	FromDefault     Source = "default"
+)
+
+// Prefix stands before every variable's name.
+const Prefix = "SECKILL_"
+
+// Variable is the environment variable of a flag.
+func Variable(flag string) string {
+	return Prefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// Fill sets the flags that the command line did not, and says where each
+// value came from. lookup is os.LookupEnv; file may be nil.
+func Fill(flags *pflag.FlagSet, section string, lookup func(string) (string, bool), file *File) (map[string]Source, error) {
+	sources := make(map[string]Source)
+	var err error
+	flags.VisitAll(func(f *pflag.Flag) {
+		if err != nil || f.Name == "help" {
+			return
+		}
+		value, inEnvironment := lookup(Variable(f.Name))
+		entry, inFile := file.find(section, f.Name)
+		switch {
+		case f.Changed:
+			sources[f.Name] = FromFlag
+		case inEnvironment:
+			sources[f.Name] = FromEnvironment
+			if serr := flags.Set(f.Name, value); serr != nil {
+				err = fmt.Errorf("%s: %w", Variable(f.Name), serr)
+			}
+		case inFile:
+			sources[f.Name] = FromFile
+			if serr := set(flags, f, entry); serr != nil {
+				err = fmt.Errorf("%s:%d: %s: %w", file.path, entry.line, f.Name, serr)
+			}
+		default:
+			sources[f.Name] = FromDefault
+		}
+	})
+	return sources, err
+}
+
+// set gives a flag what the file has for it.
+func set(flags *pflag.FlagSet, f *pflag.Flag, e entry) error {
+	list, takesList := f.Value.(pflag.SliceValue)
+	switch {
+	case takesList:
+		if err := list.Replace(e.values); err != nil {
+			return err
+		}
+		f.Changed = true
+		return nil
+	case e.list:
+		return errors.New("takes one value, not a list")
+	}
+	return flags.Set(f.Name, e.values[0])
+}
+
+// Nearest is the one of words that word was probably meant to be; empty if
+// none is near.
+func Nearest(word string, words []string) string {
+	best, bestDistance := "", len(word)/4+2
+	for _, w := range words {
+		if d := distance(word, w); d < bestDistance {
+			best, bestDistance = w, d
+		}
+	}
+	return best
+}
+
+// distance is Levenshtein's, over bytes.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replace := diagonal
+			if a[i] != b[j] {
+				replace++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(replace, row[j+1]+1, row[j]+1)
+		}
+	}
+	return row[len(b)]
+}
