@@ -2,18 +2,17 @@ package access
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"io"
 	"net"
-	"strings"
+	"net/netip"
 	"sync"
 	"time"
-	"unsafe"
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/hotsku/hotsku/system/access/submit"
+	"github.com/hotsku/hotsku/system/admission"
+	"github.com/hotsku/hotsku/system/reservation"
 	"github.com/hotsku/hotsku/system/seckill"
 )
 
@@ -22,32 +21,41 @@ import (
 type conn struct {
 	s     *Server
 	nc    net.Conn
+	peer  netip.Addr
 	codec *seckill.TokenCodec
 	q     *replies
 	req   fasthttp.Request
 	br    *bufio.Reader
+	count tally
 
-	// The reader's clock: the time of the last read, good enough for expiry.
-	nowUnix   int64
-	inRequest bool      // a part of the present request has been received
-	requestBy time.Time // when it must be complete; zero: not yet set
+	// The reader's clocks, looked at once a read: all that came with it came
+	// then.
+	readAt    time.Duration // since the server began
+	nowUnix   int64         // for token expiry
+	inRequest bool          // a part of the present request has been received
+	requestBy time.Time     // when it must be complete; zero: not yet set
 
 	writeMu sync.Mutex
-	spare   []byte
+	spare   output
 }
 
 func newConn(s *Server, nc net.Conn, codec *seckill.TokenCodec) *conn {
-	c := &conn{s: s, nc: nc, codec: codec, q: newReplies()}
+	c := &conn{s: s, nc: nc, codec: codec, q: newReplies(),
+		count: tally{stats: &s.Stats, gate: s.gate, sku: &s.Stats.others}}
+	if tcp, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
+		c.peer = tcp.AddrPort().Addr().Unmap()
+	}
 	c.br = bufio.NewReaderSize(readFlushed{c}, s.cfg.HeadLimitBytes)
 	return c
 }
 
 // readFlushed is the connection as the parser reads it: before it may block,
-// everything decided so far is on its way.
+// everything decided so far is counted and on its way.
 type readFlushed struct{ c *conn }
 
 func (r readFlushed) Read(p []byte) (int, error) {
 	c := r.c
+	c.count.flush()
 	if err := c.flush(); err != nil {
 		return 0, err
 	}
@@ -66,7 +74,8 @@ func (r readFlushed) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 	n, err := c.nc.Read(p)
-	c.nowUnix = time.Now().Unix()
+	c.readAt = time.Since(c.s.began)
+	c.nowUnix = c.s.now().Unix()
 	c.inRequest = c.inRequest || n > 0
 	return n, err
 }
@@ -87,7 +96,9 @@ func (c *conn) serve() {
 			}
 		}
 	}()
-	if c.read() {
+	orderly := c.read()
+	c.count.flush()
+	if orderly {
 		_ = c.flush()
 		c.q.waitForAll() // the writer sends what is still parked
 	}
@@ -138,103 +149,17 @@ func (c *conn) refuseHead(err error) bool {
 }
 
 func (c *conn) cutOff(field, reason string) {
-	c.s.Stats.Requests.Add(1)
-	c.refuse(&seckill.Answer{Code: seckill.CodeInvalidRequest, Field: field, Reason: reason}, true)
+	c.refuse(admission.StageRequest, &seckill.Answer{Code: seckill.CodeInvalidRequest, Field: field, Reason: reason}, framing{last: true})
 }
 
 // refuse answers at once, in order.
-func (c *conn) refuse(a *seckill.Answer, last bool) {
-	c.s.Stats.Answers[a.Code].Add(1)
-	c.q.answer(a, last)
+func (c *conn) refuse(stage admission.Stage, a *seckill.Answer, f framing) {
+	if stage == admission.StageRequest { // no order for any SKU
+		c.count.at(reservation.SKU{})
+	}
+	c.count.refused(stage, a.Code)
+	c.q.answer(a, f, c.readAt)
 }
-
-// request handles the request whose head was read. It returns false if the
-// connection ends after it.
-func (c *conn) request() (again bool) {
-	h := &c.req.Header
-	if h.ContentLength() > c.s.cfg.BodyLimitBytes {
-		c.cutOff("body", "is too large")
-		return false
-	}
-	if c.req.MayContinue() { // no body as small as ours needs asking first
-		c.cutOff("header", "Expect is not supported")
-		return false
-	}
-	if !h.IsPost() || !bytes.Equal(h.RequestURI(), pathBytes) {
-		c.s.Stats.Requests.Add(1)
-		c.refuse(&seckill.Answer{Code: seckill.CodeNotFound, Reason: "only POST " + Path + " is served here"}, true)
-		return false
-	}
-	if err := c.req.ContinueReadBody(c.br, c.s.cfg.BodyLimitBytes, false); err != nil {
-		if errors.Is(err, fasthttp.ErrBodyTooLarge) {
-			c.cutOff("body", "is too large")
-		} else {
-			c.cutOff("body", "is not complete")
-		}
-		return false
-	}
-	c.s.Stats.Requests.Add(1)
-	last := h.ConnectionClose() || c.s.draining.Load()
-	c.order(last)
-	return !last
-}
-
-var pathBytes = []byte(Path)
-
-// order judges one order request as far as this process can, and parks it if
-// Redis must be asked.
-func (c *conn) order(last bool) {
-	var cmd seckill.SubmitCommand
-	o, err := parseOrder(c.req.Body())
-	if err == nil {
-		cmd = seckill.SubmitCommand{ActivityID: o.activityID, SKUID: o.skuID, Quantity: o.quantity,
-			RequestID: unsafe.String(unsafe.SliceData(o.requestID), len(o.requestID))} // valid until the next read
-		err = cmd.Validate()
-	}
-	if err != nil {
-		a := seckill.Answer{Code: seckill.CodeInvalidRequest, Field: "body", Reason: err.Error()}
-		var field *seckill.FieldError
-		if errors.As(err, &field) {
-			a.Field, a.Reason = field.Field, field.Reason
-		}
-		c.refuse(&a, last)
-		return
-	}
-	token, ok := bytes.CutPrefix(c.req.Header.PeekBytes(authorization), bearer)
-	if !ok {
-		c.refuse(&seckill.Answer{Code: seckill.CodeUnauthenticated, RequestID: cmd.RequestID,
-			Reason: "Authorization: Bearer with an eligibility token is required"}, last)
-		return
-	}
-	who, err := c.codec.Verify(token, c.nowUnix)
-	if err != nil {
-		c.refuse(&seckill.Answer{Code: seckill.CodeUnauthenticated, RequestID: cmd.RequestID, Reason: err.Error()}, last)
-		return
-	}
-	if who.ActivityID != cmd.ActivityID {
-		c.refuse(&seckill.Answer{Code: seckill.CodeForbidden, RequestID: cmd.RequestID,
-			Reason: "the token is for another activity"}, last)
-		return
-	}
-	c.s.Stats.Authenticated.Add(1)
-	cmd.UserID = who.UserID
-	if c.s.gate.Refuses(cmd.ActivityID, cmd.SKUID, cmd.UserID) {
-		c.refuse(&seckill.Answer{Code: seckill.CodeSoldOut, RequestID: cmd.RequestID}, last)
-		return
-	}
-	c.s.Stats.PastGate.Add(1)
-	if !c.s.submit.TryAcquire() {
-		c.refuse(submit.RateLimited(cmd.RequestID), last)
-		return
-	}
-	cmd.RequestID = strings.Clone(cmd.RequestID)
-	c.s.submit.Submit(cmd, c.q.park(&c.s.Stats, last))
-}
-
-var (
-	authorization = []byte("Authorization")
-	bearer        = []byte("Bearer ")
-)
 
 // flush writes everything ready. Safe for concurrent use.
 func (c *conn) flush() error {
@@ -242,18 +167,21 @@ func (c *conn) flush() error {
 	defer c.writeMu.Unlock()
 	for {
 		ready := c.q.take(c.spare)
-		if len(ready) == 0 {
-			c.spare = ready
+		c.spare = ready
+		if len(ready.bytes) == 0 {
 			return nil
 		}
 		err := c.nc.SetWriteDeadline(time.Now().Add(c.s.cfg.WriteTimeout))
 		if err == nil {
-			_, err = c.nc.Write(ready)
+			_, err = c.nc.Write(ready.bytes)
 		}
-		c.spare = ready[:0]
 		if err != nil {
 			c.abort()
 			return err
+		}
+		now := time.Since(c.s.began)
+		for _, m := range ready.marks {
+			c.s.Stats.Durations[m.code].observe(now-m.read, m.n)
 		}
 	}
 }

@@ -27,7 +27,8 @@ var key = seckill.TokenKey{ID: "k1", Secret: []byte("0123456789abcdef0123456789a
 // sold refuses the users it holds.
 type sold map[int64]bool
 
-func (s sold) Refuses(_, _, user int64) bool { return s[user] }
+func (s sold) Refuses(_, _, user int64) bool  { return s[user] }
+func (s sold) Knows(activity, sku int64) bool { return activity == 7 && sku == 8 }
 
 // held keeps what was submitted until the test answers it.
 type held struct {
@@ -65,7 +66,17 @@ func (k ticketHeld) queued() {
 
 func start(t *testing.T, cfg Config, gate Gate, sub Submitter) (*Server, string) {
 	t.Helper()
-	s, err := New(cfg, []seckill.TokenKey{key}, gate, sub, slog.New(slog.DiscardHandler))
+	return startParams(t, Params{Config: cfg, Gate: gate, Submit: sub})
+}
+
+// startParams starts a server, with the test's key unless others are given.
+func startParams(t *testing.T, p Params) (*Server, string) {
+	t.Helper()
+	p.Log = slog.New(slog.DiscardHandler)
+	if p.Keys == nil {
+		p.Keys = []seckill.TokenKey{key}
+	}
+	s, err := New(p)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,6 @@
 // Everything is bounded: head, body, time to send a request, replies parked a
 // connection, bytes waiting for a slow reader, connections.
 //
-// Imports allowed: system/seckill, system/admission by interface, fasthttp's
+// Imports allowed: system/seckill, system/admission, system/openapi, fasthttp's
 // request reader.
 package access

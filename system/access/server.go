@@ -2,6 +2,7 @@ package access
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,52 +12,15 @@ import (
 	"time"
 
 	"github.com/hotsku/hotsku/system/access/submit"
+	"github.com/hotsku/hotsku/system/admission"
+	"github.com/hotsku/hotsku/system/openapi"
 	"github.com/hotsku/hotsku/system/seckill"
 )
 
-// Path is the endpoint for orders.
-const Path = "/v1/seckill/orders"
-
-// Config bounds the edge. Zero fields take ConfigDefault's.
-type Config struct {
-	Connections    int           // at once; one more is closed
-	HeadLimitBytes int           // request line and headers; also the read buffer
-	BodyLimitBytes int           // request body
-	IdleTimeout    time.Duration // between requests
-	RequestTimeout time.Duration // from a request's first byte to its last
-	WriteTimeout   time.Duration // one write to a slow reader
-}
-
-// ConfigDefault bounds a connection to a few hundred kilobytes.
-var ConfigDefault = Config{Connections: 4096, HeadLimitBytes: 16 << 10, BodyLimitBytes: 4 << 10,
-	IdleTimeout: 75 * time.Second, RequestTimeout: 10 * time.Second, WriteTimeout: 5 * time.Second}
-
-func (c Config) withDefaults() Config {
-	d := ConfigDefault
-	if c.Connections != 0 {
-		d.Connections = c.Connections
-	}
-	if c.HeadLimitBytes != 0 {
-		d.HeadLimitBytes = c.HeadLimitBytes
-	}
-	if c.BodyLimitBytes != 0 {
-		d.BodyLimitBytes = c.BodyLimitBytes
-	}
-	if c.IdleTimeout != 0 {
-		d.IdleTimeout = c.IdleTimeout
-	}
-	if c.RequestTimeout != 0 {
-		d.RequestTimeout = c.RequestTimeout
-	}
-	if c.WriteTimeout != 0 {
-		d.WriteTimeout = c.WriteTimeout
-	}
-	return d
-}
-
-// Gate refuses what is known to be sold out.
+// Gate refuses what is known to be sold out, and knows what is on sale.
 type Gate interface {
 	Refuses(activityID, skuID, userID int64) bool
+	Knows(activityID, skuID int64) bool
 }
 
 // Submitter takes what was admitted. Submit follows a TryAcquire that
@@ -66,23 +30,29 @@ type Submitter interface {
 	Submit(cmd seckill.SubmitCommand, to submit.Replier)
 }
 
-// Stats counts answers by code and what each stage let through. Safe to read
-// at any time.
-type Stats struct {
-	Connections   atomic.Int64 // open now
-	Requests      atomic.Int64 // parsed, and cut off while being parsed
-	Authenticated atomic.Int64 // past the eligibility token
-	PastGate      atomic.Int64 // past the sold-out gate
-	Answers       [256]atomic.Int64
+// Params of New.
+type Params struct {
+	Config Config
+	Keys   []seckill.TokenKey // a token may be signed by any of them
+	Gate   Gate
+	Submit Submitter
+	Log    *slog.Logger
+	// Now tells whether a token has expired, and nothing else: whether an
+	// activity is open is for Redis to say. Nil: time.Now.
+	Now func() time.Time
 }
 
 // Server is the edge.
 type Server struct {
-	cfg    Config
-	keys   []seckill.TokenKey
-	gate   Gate
-	submit Submitter
-	log    *slog.Logger
+	cfg      Config
+	keys     []seckill.TokenKey
+	gate     Gate
+	submit   Submitter
+	log      *slog.Logger
+	now      func() time.Time
+	limits   *admission.Limits
+	document []byte
+	began    time.Time // monotonic reference of limits and durations
 
 	Stats Stats
 
@@ -93,13 +63,27 @@ type Server struct {
 	listener net.Listener
 }
 
-// New returns a server that takes tokens signed by any of keys.
-func New(cfg Config, keys []seckill.TokenKey, gate Gate, sub Submitter, log *slog.Logger) (*Server, error) {
-	if _, err := seckill.NewTokenCodec(keys...); err != nil {
+// New returns a server.
+func New(p Params) (*Server, error) {
+	if p.Gate == nil || p.Submit == nil || p.Log == nil {
+		return nil, errors.New("access: gate, submit and log are required")
+	}
+	if err := p.Config.Validate(); err != nil {
 		return nil, fmt.Errorf("access: %w", err)
 	}
-	return &Server{cfg: cfg.withDefaults(), keys: keys, gate: gate, submit: sub, log: log,
-		conns: make(map[*conn]struct{})}, nil
+	if _, err := seckill.NewTokenCodec(p.Keys...); err != nil {
+		return nil, fmt.Errorf("access: %w", err)
+	}
+	cfg := p.Config.withDefaults()
+	limits, err := admission.NewLimits(cfg.Limits, cfg.Without)
+	if err != nil {
+		return nil, fmt.Errorf("access: %w", err)
+	}
+	if p.Now == nil {
+		p.Now = time.Now
+	}
+	return &Server{cfg: cfg, keys: p.Keys, gate: p.Gate, submit: p.Submit, log: p.Log, now: p.Now,
+		limits: limits, document: documentResponse(openapi.Document), began: time.Now(), conns: make(map[*conn]struct{})}, nil
 }
 
 // Serve accepts connections until Shutdown; it then returns nil.
@@ -144,12 +128,30 @@ func (s *Server) start(nc net.Conn) {
 	s.serving.Add(1)
 	go func() {
 		defer s.serving.Done()
-		c.serve()
+		if s.handshake(nc) {
+			c.serve()
+		}
+		_ = nc.Close()
 		s.mu.Lock()
 		delete(s.conns, c)
 		s.mu.Unlock()
 		s.Stats.Connections.Add(-1)
 	}()
+}
+
+// handshake makes a TLS connection's, in bounded time.
+func (s *Server) handshake(nc net.Conn) bool {
+	secure, ok := nc.(*tls.Conn)
+	if !ok {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.RequestTimeout)
+	defer cancel()
+	if err := secure.HandshakeContext(ctx); err != nil {
+		s.log.Debug("TLS handshake", "error", err)
+		return false
+	}
+	return true
 }
 
 // Shutdown stops accepting, answers what was received, closes connections as

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"bytes"
 	"strconv"
 
 	"github.com/valyala/fasthttp"
@@ -9,12 +10,15 @@ import (
 )
 
 // heads are the response heads by code, up to the content length's digits.
-var heads = func() [256][]byte {
-	var h [256][]byte
+var heads = func() [codes][]byte {
+	var h [codes][]byte
 	for _, c := range seckill.Codes() {
 		s := c.HTTPStatus()
-		h[c] = []byte("HTTP/1.1 " + strconv.Itoa(s) + " " + fasthttp.StatusMessage(s) +
-			"\r\nContent-Type: application/json\r\nContent-Length: ")
+		head := "HTTP/1.1 " + strconv.Itoa(s) + " " + fasthttp.StatusMessage(s)
+		if c == seckill.CodeUnauthenticated {
+			head += "\r\nWWW-Authenticate: Bearer"
+		}
+		h[c] = []byte(head + "\r\nContent-Type: application/json\r\nContent-Length: ")
 	}
 	return h
 }()
@@ -23,9 +27,15 @@ var heads = func() [256][]byte {
 // shorter than 10 kB.
 const maxBodyDigits = 4
 
-// appendResponse appends a whole HTTP response to dst. last announces that
-// the connection is closed after it.
-func appendResponse(dst []byte, a *seckill.Answer, last bool) []byte {
+// framing is what an HTTP response says beside the answer.
+type framing struct {
+	last  bool   // the connection is closed after it
+	allow string // the method the endpoint takes, if it does not take the request's
+	bare  bool   // answers HEAD: no body
+}
+
+// appendResponse appends a whole HTTP response to dst.
+func appendResponse(dst []byte, a *seckill.Answer, f framing) []byte {
 	dst = append(dst, heads[a.Code]...)
 	digits := len(dst)
 	dst = append(dst, "0000"...)
@@ -33,7 +43,11 @@ func appendResponse(dst []byte, a *seckill.Answer, last bool) []byte {
 		dst = append(dst, "\r\nRetry-After: "...)
 		dst = strconv.AppendInt(dst, (a.RetryAfterMS+999)/1000, 10)
 	}
-	if last {
+	if f.allow != "" {
+		dst = append(dst, "\r\nAllow: "...)
+		dst = append(dst, f.allow...)
+	}
+	if f.last {
 		dst = append(dst, "\r\nConnection: close"...)
 	}
 	dst = append(dst, "\r\n\r\n"...)
@@ -44,5 +58,16 @@ func appendResponse(dst []byte, a *seckill.Answer, last bool) []byte {
 		dst[i] = byte('0' + n%10)
 		n /= 10
 	}
+	if f.bare {
+		dst = dst[:start]
+	}
 	return dst
+}
+
+// documentResponse is the response that carries the interface's description.
+func documentResponse(document []byte) []byte {
+	var b bytes.Buffer
+	b.WriteString("HTTP/1.1 200 OK\r\nContent-Type: application/yaml\r\nContent-Length: " + strconv.Itoa(len(document)) + "\r\n\r\n")
+	b.Write(document)
+	return b.Bytes()
 }

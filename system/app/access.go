@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"fmt"
-	"net"
 	"sync"
 	"time"
 
@@ -30,7 +29,11 @@ func (a *App) runAccess(ctx context.Context, p *process) error {
 	}
 	lua := telemetry.Seconds(p.metrics, "reservation_lua_duration", "Reserve script call as access saw it, seconds.")
 	sends := telemetry.Seconds(p.metrics, "message_send_duration", "One batch sent to the broker, seconds.")
-	path, err := submit.New(submit.Params{Config: a.cfg.Submit, Store: store, Sender: sender,
+	bounds := a.cfg.Submit
+	if a.cfg.Access.Without.Has(admission.StageInFlightCap) {
+		bounds.InFlight = submit.InFlightMax // out of reach; memory stays bounded
+	}
+	path, err := submit.New(submit.Params{Config: bounds, Store: store, Sender: sender,
 		IDs: seckill.NewIDGenerator(time.Now, a.seed), Log: a.log,
 		Observe: submit.Observers{Reserve: func(d time.Duration) { lua.Observe(d.Seconds()) },
 			Send: func(d time.Duration) { sends.Observe(d.Seconds()) }}, Hit: a.wiring.Hit})
@@ -38,14 +41,15 @@ func (a *App) runAccess(ctx context.Context, p *process) error {
 		return fmt.Errorf("%w: %w", ErrConfig, err)
 	}
 	gate := admission.NewGate(admission.GateConfigDefault, store, a.log)
-	server, err := access.New(a.cfg.Access, a.cfg.TokenKeys, gate, path, a.log)
+	server, err := access.New(access.Params{Config: a.cfg.Access, Keys: a.cfg.TokenKeys, Gate: gate, Submit: path, Log: a.log})
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrConfig, err)
 	}
-	accessMetrics(p.metrics, &server.Stats, &path.Stats)
-	ln, err := net.Listen("tcp", a.cfg.Listen)
+	p.metrics.MustRegister(newEdgeMetrics(&server.Stats))
+	pathMetrics(p.metrics, &path.Stats)
+	ln, err := a.listen(a.cfg.Listen)
 	if err != nil {
-		return fmt.Errorf("listen on %s: %w: choose another with --listen", a.cfg.Listen, err)
+		return err
 	}
 
 	var background sync.WaitGroup
@@ -73,15 +77,7 @@ func (a *App) runAccess(ctx context.Context, p *process) error {
 	return err
 }
 
-func accessMetrics(r prometheus.Registerer, edge *access.Stats, path *submit.Stats) {
-	telemetry.Counter(r, "seckill_requests_total", "Requests parsed or cut off.", nil, &edge.Requests)
-	telemetry.Counter(r, "seckill_requests_authenticated_total", "Requests past the eligibility token.", nil, &edge.Authenticated)
-	telemetry.Counter(r, "seckill_requests_past_gate_total", "Requests past the sold-out gate.", nil, &edge.PastGate)
-	telemetry.Gauge(r, "seckill_connections", "Connections open.", &edge.Connections)
-	for _, code := range seckill.Codes() {
-		telemetry.Counter(r, "seckill_answers_total", "Answers by result code.",
-			prometheus.Labels{"result_code": code.String()}, &edge.Answers[code])
-	}
+func pathMetrics(r prometheus.Registerer, path *submit.Stats) {
 	telemetry.Counter(r, "seckill_submitted_total", "Requests admitted to the way to Redis.", nil, &path.Submitted)
 	telemetry.Counter(r, "seckill_inflight_refused_total", "Requests turned away by the in-flight cap.", nil, &path.TurnedAway)
 	telemetry.Counter(r, "seckill_queue_expired_total", "Requests that waited too long for their batch.", nil, &path.Expired)

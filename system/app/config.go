@@ -29,6 +29,7 @@ type Config struct {
 	Admin        string // loopback
 	Zone         string // label of metrics and logs
 
+	TLS      EdgeTLS // of access and orders
 	Access   access.Config
 	Submit   submit.Config
 	Scanner  scanner.Config

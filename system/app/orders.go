@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -53,9 +52,9 @@ func (a *App) runOrders(ctx context.Context, p *process) error {
 	telemetry.Counter(p.metrics, "query_store_failures_total", "Looks into PostgreSQL that failed.", nil, &stats.StoreFails)
 	telemetry.Counter(p.metrics, "query_rate_limited_total", "Queries turned away to spare PostgreSQL.", nil, &stats.RateLimited)
 
-	ln, err := net.Listen("tcp", a.cfg.Listen)
+	ln, err := a.listen(a.cfg.Listen)
 	if err != nil {
-		return fmt.Errorf("listen on %s: %w: choose another with --listen", a.cfg.Listen, err)
+		return err
 	}
 	server := &fasthttp.Server{Handler: handler, Name: "seckill", Concurrency: ordersConnections,
 		ReadTimeout: ordersReadTimeout, WriteTimeout: ordersWriteTimeout, IdleTimeout: ordersIdleTimeout,

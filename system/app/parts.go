@@ -40,11 +40,11 @@ type part struct {
 
 func (r Role) part() (part, error) {
 	known, ok := map[Role]part{
-		RoleAccess:   {(*App).runAccess, []need{needsRedis, needsMQ, needsListen, needsSubmit}, true},
+		RoleAccess:   {(*App).runAccess, []need{needsRedis, needsMQ, needsListen, needsTLS, needsAccess, needsSubmit}, true},
 		RoleConsumer: {(*App).runConsumer, []need{needsPostgres, needsMQ, needsConsumer}, false},
 		RoleScanner:  {(*App).runScanner, []need{needsRedis, needsMQ, needsScanner}, false},
 		RoleOutbox:   {(*App).runOutbox, []need{needsRedis, needsPostgres, needsMQ, needsConsumer}, false},
-		RoleOrders:   {(*App).runOrders, []need{needsRedis, needsPostgres, needsListen}, true},
+		RoleOrders:   {(*App).runOrders, []need{needsRedis, needsPostgres, needsListen, needsTLS}, true},
 	}[r]
 	if !ok {
 		return part{}, fmt.Errorf("%w: role %q is not known", ErrConfig, r)

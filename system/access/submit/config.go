@@ -34,6 +34,9 @@ type Config struct {
 	AnswerBudget time.Duration
 }
 
+// InFlightMax bounds Config.InFlight, and with it the queue's memory.
+const InFlightMax = 1 << 20
+
 // ConfigDefault is measured for two cores shared with everything else.
 var ConfigDefault = Config{
 	InFlight:       512,
@@ -51,8 +54,8 @@ var ConfigDefault = Config{
 // Validate checks the bounds.
 func (c Config) Validate() error {
 	switch {
-	case c.InFlight < 1 || c.InFlight > 1<<20:
-		return fmt.Errorf("in-flight limit %d: must be 1 to 1048576", c.InFlight)
+	case c.InFlight < 1 || c.InFlight > InFlightMax:
+		return fmt.Errorf("in-flight limit %d: must be 1 to %d", c.InFlight, InFlightMax)
 	case c.Reservers < 1 || c.Reservers > 64:
 		return fmt.Errorf("reservers %d: must be 1 to 64", c.Reservers)
 	case c.Senders < 1 || c.Senders > 16:
