@@ -55,3 +55,48 @@ func (s *Store) Warm(ctx context.Context, a Activity) error {
 	return nil
 }
 
+// SetStatus opens or closes a SKU for new reservations.
+func (s *Store) SetStatus(ctx context.Context, activityID, skuID int64, status seckill.ActivityStatus) error {
+	known, err := s.setStatus.run(ctx, s.rdb, []string{seckill.KeysOf(activityID, skuID).Meta()}, []any{string(status)}).Int64()
+	if err != nil {
+		return wrap("set activity status", err)
+	}
+	if known == 0 {
+		return fmt.Errorf("set status of activity %d SKU %d: %w", activityID, skuID, ErrUnknownActivity)
+	}
+	return nil
+}
+
+// SKU names one SKU of an activity.
+type SKU struct{ ActivityID, SKUID int64 }
+
+// Activities lists every SKU that was ever warmed here.
+func (s *Store) Activities(ctx context.Context) ([]SKU, error) {
+	members, err := s.rdb.SMembers(ctx, seckill.ActivityIndexKey).Result()
+	if err != nil {
+		return nil, wrap("list activities", err)
+	}
+	skus := make([]SKU, 0, len(members))
+	for _, m := range members {
+		a, sku, _ := strings.Cut(m, ":")
+		aid, aerr := strconv.ParseInt(a, 10, 64)
+		sid, serr := strconv.ParseInt(sku, 10, 64)
+		if err := errors.Join(aerr, serr); err != nil {
+			return nil, fmt.Errorf("list activities: member %q: %w", m, err)
+		}
+		skus = append(skus, SKU{aid, sid})
+	}
+	return skus, nil
+}
+
+// Stock is the number of units that may still be reserved.
+func (s *Store) Stock(ctx context.Context, activityID, skuID int64) (int64, error) {
+	n, err := s.rdb.Get(ctx, seckill.KeysOf(activityID, skuID).Stock()).Int64()
+	if errors.Is(err, redis.Nil) {
+		return 0, fmt.Errorf("stock of activity %d SKU %d: %w", activityID, skuID, ErrUnknownActivity)
+	}
+	if err != nil {
+		return 0, wrap("read stock", err)
+	}
+	return n, nil
+}
