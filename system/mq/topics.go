@@ -36,8 +36,10 @@ func EnsureTopics(ctx context.Context, cfg Config, brokerAddr string) error {
 	}{
 		{cfg.topic(seckill.TopicOrderCreate), TopicQueues},
 		{cfg.topic(seckill.TopicEvent), TopicQueues},
+		{cfg.topic(seckill.TopicExpiry), expiryQueues},
 		{cfg.retryTopic(seckill.GroupOrder), 1},
 		{cfg.retryTopic(seckill.GroupProjector), 1},
+		{cfg.retryTopic(seckill.GroupExpiry), 1},
 		{cfg.retryTopic(seckill.GroupDeadLetters), 1},
 		{cfg.topic(DeadLetterTopic(seckill.GroupOrder)), 1},
 		{cfg.topic(DeadLetterTopic(seckill.GroupProjector)), 1},

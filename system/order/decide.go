@@ -23,6 +23,7 @@ type offer struct {
 	resell     bool
 	priceCents int64
 	now        time.Time // the database's clock
+	paymentDue time.Time // of orders made now
 }
 
 // decision is how one reservation ends in this transaction. orderID and unit
@@ -93,7 +94,7 @@ func (f *facts) reject(m *message) seckill.ReservationStatus {
 }
 
 // event is what the outbox will publish about d.
-func (d *decision) event(resell bool) seckill.Event {
+func (d *decision) event(o offer) seckill.Event {
 	e := seckill.Event{
 		SchemaVersion: seckill.EventSchemaVersion,
 		EventType:     seckill.EventOrderCreated,
@@ -108,7 +109,9 @@ func (d *decision) event(resell bool) seckill.Event {
 	if d.status.Compensated() {
 		e.EventType = seckill.EventCompensate
 		e.OperationID = seckill.OperationIDOf(d.ReservationID)
-		e.ReturnStock = d.status.ReturnsStock(resell)
+		e.ReturnStock = d.status.ReturnsStock(o.resell)
+		return e
 	}
+	e.PaymentDueAt = o.paymentDue.UTC()
 	return e
 }

@@ -71,7 +71,7 @@ func TestDecideNeverSellsTwice(t *testing.T) { // R1.6, R1.7, R13.1
 			case d.status == seckill.StatusRejectedNoFinalStock:
 				short++
 			}
-			if e := d.event(false); (e.EventType == seckill.EventCompensate) != d.status.Compensated() {
+			if e := d.event(offer{}); (e.EventType == seckill.EventCompensate) != d.status.Compensated() {
 				t.Fatalf("%s has event %s", d.status, e.EventType)
 			}
 		}

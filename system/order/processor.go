@@ -23,7 +23,12 @@ const (
 	TxTimeoutDefault  = 10 * time.Second
 	BackoffMinDefault = 20 * time.Millisecond
 	BackoffMaxDefault = 2 * time.Second
+
+	PaymentWindowDefault = 15 * time.Minute
 )
+
+// PaymentWindowMax bounds Config.PaymentWindow.
+const PaymentWindowMax = 7 * 24 * time.Hour
 
 // Config is what a Processor works with. Zero values take the defaults where
 // there are any.
@@ -40,6 +45,9 @@ type Config struct {
 	// BatchLimit is the most messages one transaction takes; measured best
 	// at 100 to 200.
 	BatchLimit int
+	// PaymentWindow is how long a new order may stay unpaid before it
+	// expires, by the database's clock.
+	PaymentWindow time.Duration
 	// RerunLimit is how often a lost race is run again at once; after it, a
 	// unique violation counts as the message's own, anything else as
 	// transient.
@@ -96,6 +104,9 @@ func New(c Config) (*Processor, error) {
 	if c.BackoffMax == 0 {
 		c.BackoffMax = BackoffMaxDefault
 	}
+	if c.PaymentWindow == 0 {
+		c.PaymentWindow = PaymentWindowDefault
+	}
 	if c.Now == nil {
 		c.Now = time.Now
 	}
@@ -114,6 +125,8 @@ func New(c Config) (*Processor, error) {
 		return nil, errors.New("order processor: no source of jitter")
 	case c.BatchLimit < 1 || c.BatchLimit > 1000:
 		return nil, fmt.Errorf("order processor: batch limit %d: must be 1 to 1000", c.BatchLimit)
+	case c.PaymentWindow < time.Second || c.PaymentWindow > PaymentWindowMax:
+		return nil, fmt.Errorf("order processor: payment window %v: must be 1s to %v", c.PaymentWindow, PaymentWindowMax)
 	case c.RerunLimit < 0 || c.TxTimeout < 0 || c.BackoffMin < 0 || c.BackoffMax < c.BackoffMin:
 		return nil, errors.New("order processor: a limit is negative, or the longest back-off below the shortest")
 	}

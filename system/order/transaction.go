@@ -90,6 +90,7 @@ func (p *Processor) open(ctx context.Context, conn *pgx.Conn, sku allocate.SKU, 
 		if errors.Is(err, pgx.ErrNoRows) {
 			return errUnknownSKU
 		}
+		o.paymentDue = o.now.Add(p.cfg.PaymentWindow)
 		return err
 	})
 	b.Queue(decidedRead, reservations).Query(collectSet(&f.decided, n))

@@ -47,8 +47,8 @@ func makeColumns(n int) *columns {
 	}
 }
 
-func (c *columns) add(d *decision, resell bool) error {
-	e := d.event(resell)
+func (c *columns) add(d *decision, o offer) error {
+	e := d.event(o)
 	payload, err := json.Marshal(e)
 	if err != nil {
 		return fmt.Errorf("encode event of %s: %w", d.ReservationID, err)
@@ -78,7 +78,7 @@ func (p *Processor) write(ctx context.Context, tx pgx.Tx, sku allocate.SKU, o of
 	all, won := makeColumns(len(decisions)), makeColumns(len(decisions))
 	for i := range decisions {
 		d := &decisions[i]
-		if err := all.add(d, o.resell); err != nil {
+		if err := all.add(d, o); err != nil {
 			return err
 		}
 		if d.orderID != "" {
@@ -93,7 +93,7 @@ func (p *Processor) write(ctx context.Context, tx pgx.Tx, sku allocate.SKU, o of
 	b := &pgx.Batch{}
 	if len(won.orders) > 0 {
 		b.Queue(ordersInsert, sku.ActivityID, sku.SKUID, o.priceCents,
-			won.orders, won.users, won.requests, won.reservations, won.units)
+			won.orders, won.users, won.requests, won.reservations, won.units, o.paymentDue)
 		p.cfg.Allocator.Claim(b, allocate.Claims{Units: won.units, OrderIDs: won.orders, ReservationIDs: won.reservations})
 		b.Queue(itemsInsert, won.orders, sku.SKUID, o.priceCents)
 	}

@@ -1,5 +1,5 @@
 // Package allocate gives units of stock to orders inside the consumer's
-// transaction. How a unit is stored (a row a unit, one counter, buckets) is
+// transaction, and takes them back or sells them for good when orders end. How a unit is stored (a row a unit, one counter, buckets) is
 // its own affair; the transaction around it stays the same (R6.7d).
 package allocate
 
@@ -37,4 +37,11 @@ type Allocator interface {
 	// Claim queues the statement that turns locked units into claimed ones.
 	// The batch fails with ErrUnitsLost if one of them was not free.
 	Claim(b *pgx.Batch, claims Claims)
+	// Sell queues the statement that turns claimed units into sold ones.
+	// The batch fails with ErrUnitsLost if one was not held by its order.
+	Sell(b *pgx.Batch, claims Claims)
+	// Release queues the statement that takes claimed units from their
+	// orders: back into the free stock with resell, retired without. The
+	// batch fails with ErrUnitsLost if one was not held by its order.
+	Release(b *pgx.Batch, claims Claims, resell bool)
 }

@@ -11,8 +11,9 @@ import (
 )
 
 // ErrUnitsLost is returned when a unit locked earlier in the transaction was
-// no longer free. It cannot happen while the lock is held.
-var ErrUnitsLost = errors.New("allocate: a locked unit is not free any more")
+// no longer free, or a unit was not held by the order that ends. It cannot
+// happen while the unit or its order is locked.
+var ErrUnitsLost = errors.New("allocate: a unit is not where it must be")
 
 var (
 	//go:embed sql/token_lock.sql
@@ -21,6 +22,10 @@ var (
 	tokenCount string
 	//go:embed sql/token_claim.sql
 	tokenClaim string
+	//go:embed sql/token_sell.sql
+	tokenSell string
+	//go:embed sql/token_release.sql
+	tokenRelease string
 )
 
 // Token allocates rows of inventory_token, one a unit (specification 6.7).
@@ -50,10 +55,25 @@ func (Token) Exhausted(ctx context.Context, tx pgx.Tx, sku SKU, locked int) (boo
 
 // Claim implements Allocator.
 func (Token) Claim(b *pgx.Batch, claims Claims) {
-	b.Queue(tokenClaim, claims.Units, claims.ReservationIDs, claims.OrderIDs).Exec(func(tag pgconn.CommandTag) error {
-		if tag.RowsAffected() != int64(len(claims.Units)) {
-			return fmt.Errorf("%w: claimed %d of %d", ErrUnitsLost, tag.RowsAffected(), len(claims.Units))
+	b.Queue(tokenClaim, claims.Units, claims.ReservationIDs, claims.OrderIDs).Exec(all("claimed", claims))
+}
+
+// Sell implements Allocator.
+func (Token) Sell(b *pgx.Batch, claims Claims) {
+	b.Queue(tokenSell, claims.Units, claims.OrderIDs).Exec(all("sold", claims))
+}
+
+// Release implements Allocator.
+func (Token) Release(b *pgx.Batch, claims Claims, resell bool) {
+	b.Queue(tokenRelease, claims.Units, claims.OrderIDs, resell).Exec(all("released", claims))
+}
+
+// all holds a statement to having changed every unit.
+func all(done string, claims Claims) func(pgconn.CommandTag) error {
+	return func(tag pgconn.CommandTag) error {
+		if n := tag.RowsAffected(); n != int64(len(claims.Units)) {
+			return fmt.Errorf("%w: %s %d of %d", ErrUnitsLost, done, n, len(claims.Units))
 		}
 		return nil
-	})
+	}
 }
