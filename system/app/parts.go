@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/hotsku/hotsku/system/seckill"
 	"github.com/hotsku/hotsku/system/telemetry"
 )
 
@@ -42,7 +43,7 @@ func (r Role) part() (part, error) {
 	known, ok := map[Role]part{
 		RoleAccess:   {(*App).runAccess, []need{needsRedis, needsMQ, needsListen, needsTLS, needsAccess, needsSubmit}, true},
 		RoleConsumer: {(*App).runConsumer, []need{needsPostgres, needsMQ, needsConsumer}, false},
-		RoleScanner:  {(*App).runScanner, []need{needsRedis, needsMQ, needsScanner}, false},
+		RoleScanner:  {(*App).runScanner, []need{needsRedis, needsMQ, needsScanner, needsPostgres}, false},
 		RoleOutbox:   {(*App).runOutbox, []need{needsRedis, needsPostgres, needsMQ, needsConsumer}, false},
 		RoleOrders:   {(*App).runOrders, []need{needsRedis, needsPostgres, needsListen, needsTLS}, true},
 	}[r]
@@ -88,9 +89,16 @@ func (a *App) Run(ctx context.Context, roles ...Role) error {
 		stop()
 	})
 	errs := make([]error, len(roles))
+	var announcing sync.Mutex
+	ready := func(r seckill.Ready) {
+		announcing.Lock()
+		defer announcing.Unlock()
+		a.ready(r)
+	}
 	var running sync.WaitGroup
 	for i, role := range roles {
 		p := &process{app: a.as(role, len(roles) > 1), role: role, admin: admin, ready: admin.Part()}
+		p.app.ready = ready
 		p.metrics = registry.Role(string(role), a.cfg.Zone)
 		running.Go(func() {
 			defer stop()

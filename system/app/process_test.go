@@ -69,27 +69,51 @@ func play(text string) error {
 	w := app.DefaultWiring(func(seckill.FaultPoint) {})
 	w.Store = func(s *reservation.Store) app.Store { return own{s, p.SKU} }
 	out := json.NewEncoder(os.Stdout)
-	return app.New(p.Config, w, slog.New(slog.NewTextHandler(os.Stderr, nil)), [32]byte{p.Seed}, func(r seckill.Ready) { _ = out.Encode(r) }).Run(ctx, p.Role)
+	return app.New(p.Config, w, slog.New(slog.NewTextHandler(os.Stderr, nil)), [32]byte{p.Seed}, func(r seckill.Ready) { _ = out.Encode(r) }).Run(ctx, p.roles()...)
+}
+
+// roleAll is every role in one process.
+const roleAll app.Role = "all"
+
+func (p part) roles() []app.Role {
+	if p.Role == roleAll {
+		return app.Roles()
+	}
+	return []app.Role{p.Role}
 }
 
 // process is a running role.
 type process struct {
-	seckill.Ready
-	t    *testing.T
-	cmd  *exec.Cmd
-	done chan struct{}
-	err  error
-	logs *strings.Builder
+	seckill.Ready                            // of the role that was ready last
+	ready         map[app.Role]seckill.Ready // of all of them
+	t             *testing.T
+	cmd           *exec.Cmd
+	started       chan struct{} // closed when all its roles are ready
+	done          chan struct{}
+	err           error
+	logs          *strings.Builder
 }
 
 // start runs a role until it is ready; it ends with the test at the latest.
 func start(t *testing.T, p part) *process {
 	t.Helper()
+	pr := launch(t, p)
+	select {
+	case <-pr.started:
+	case <-pr.done:
+		t.Fatalf("%s did not start: %v\n%s", p.Role, pr.err, pr.logs)
+	}
+	return pr
+}
+
+// launch runs a role; it ends with the test at the latest.
+func launch(t *testing.T, p part) *process {
+	t.Helper()
 	text, err := json.Marshal(p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	pr := &process{t: t, cmd: exec.Command(os.Args[0]), done: make(chan struct{}), logs: &strings.Builder{}}
+	pr := &process{t: t, cmd: exec.Command(os.Args[0]), done: make(chan struct{}), started: make(chan struct{}), logs: &strings.Builder{}, ready: make(map[app.Role]seckill.Ready)}
 	races := filepath.Join(t.TempDir(), "race")
 	pr.cmd.Env = append(os.Environ(), roleVariable+"="+string(text), "GORACE=exitcode=0 log_path="+races)
 	pr.cmd.Stderr = pr.logs
@@ -100,16 +124,17 @@ func start(t *testing.T, p part) *process {
 	if err := pr.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	ready := make(chan struct{})
 	go func() {
 		defer close(pr.done)
 		lines := bufio.NewScanner(stdout)
-		for n := 0; lines.Scan(); n++ {
-			if err := json.Unmarshal(lines.Bytes(), &pr.Ready); err != nil || n > 0 {
+		for want := len(p.roles()); lines.Scan(); {
+			if err := json.Unmarshal(lines.Bytes(), &pr.Ready); err != nil || len(pr.ready) == want {
 				t.Errorf("%s printed %q: only its ready line may be there", p.Role, lines.Text())
 				continue
 			}
-			close(ready)
+			if pr.ready[app.Role(pr.Role)] = pr.Ready; len(pr.ready) == want {
+				close(pr.started)
+			}
 		}
 		pr.err = pr.cmd.Wait()
 	}()
@@ -121,11 +146,6 @@ func start(t *testing.T, p part) *process {
 		}
 		ourRaces(t, races)
 	})
-	select {
-	case <-ready:
-	case <-pr.done:
-		t.Fatalf("%s did not start: %v\n%s", p.Role, pr.err, pr.logs)
-	}
 	return pr
 }
 

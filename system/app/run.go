@@ -32,7 +32,7 @@ type App struct {
 
 // New returns an app. seed feeds ids and jitter: fresh randomness in
 // production, one of its own for each process anywhere. ready is called once
-// for each role, when it is ready to work.
+// for each role, one call at a time, when it is ready to work.
 func New(cfg Config, w Wiring, log *slog.Logger, seed [32]byte, ready func(seckill.Ready)) *App {
 	return &App{cfg: cfg, wiring: w, log: log, seed: seed, ready: ready}
 }
@@ -58,7 +58,11 @@ func (p *process) announce(listen string) {
 
 // store connects to Redis; it must be there when a role starts.
 func (p *process) store(ctx context.Context) (Store, error) {
-	s, err := reservation.New(p.app.cfg.Redis, p.app.wiring.Scripts)
+	cfg := p.app.cfg.Redis
+	if prefix := p.app.cfg.MQ.TopicPrefix; prefix != "" && cfg.SignalsKey == "" { // the figures are about these topics
+		cfg.SignalsKey = reservation.SignalsKeyDefault + ":" + prefix
+	}
+	s, err := reservation.New(cfg, p.app.wiring.Scripts)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
