@@ -99,7 +99,7 @@ func TestServersThatAreNotThere(t *testing.T) {
 	db := "postgres://nobody@" + none + "/none"
 	for _, line := range []string{
 		"access --redis " + none + " --name-server " + none + " --token-key " + tokenKey,
-		"scanner --redis " + none + " --name-server " + none,
+		"scanner --redis " + none + " --name-server " + none + " --postgres " + db,
 		"consumer --postgres " + db + " --name-server " + none,
 		"outbox --redis " + none + " --postgres " + db + " --name-server " + none,
 		"orders --redis " + none + " --postgres " + db + " --token-key " + tokenKey,

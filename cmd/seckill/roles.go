@@ -29,7 +29,7 @@ func roles(o *options) []*cobra.Command {
 		role(app.RoleAccess, "Serve POST /v1/seckill/orders",
 			"access is the edge: it judges requests in its own process where it can, reserves in Redis and sends to RocketMQ.\nAny number of instances may run.",
 			"--listen 127.0.0.1:8080 --redis 127.0.0.1:6379 --name-server 127.0.0.1:9876 --token-key k1:00112233445566778899aabbccddeeff",
-			o.redisFlags, o.mqFlags, o.tokenFlags, listen, o.submitFlags),
+			o.redisFlags, o.mqFlags, o.tokenFlags, listen, o.tlsFlags, o.limitFlags, o.submitFlags, o.valveFlags),
 		role(app.RoleConsumer, "Turn messages into orders",
 			"consumer runs the order transaction in PostgreSQL, a batch of messages at a time.",
 			`--postgres "$DSN" --name-server 127.0.0.1:9876`,
@@ -38,12 +38,15 @@ func roles(o *options) []*cobra.Command {
 				f.IntVar(&o.cfg.Consumer.Batch, "batch", o.cfg.Consumer.Batch, "messages a transaction")
 			}),
 		role(app.RoleScanner, "Resend reservations whose send was never confirmed",
-			"scanner takes over what an access process left behind, with the original message id.",
-			"--redis 127.0.0.1:6379 --name-server 127.0.0.1:9876",
-			o.redisFlags, o.mqFlags, func(f *pflag.FlagSet) {
+			"scanner takes over what an access process left behind, with the original message id, and hands what it cannot bring home\n"+
+				"to a person. It tells the access processes how far orders are behind. It starts without PostgreSQL if need be.",
+			`--redis 127.0.0.1:6379 --name-server 127.0.0.1:9876 --postgres "$DSN"`,
+			o.redisFlags, o.mqFlags, o.postgresFlags, func(f *pflag.FlagSet) {
 				f.DurationVar(&o.cfg.Scanner.Poll, "poll", o.cfg.Scanner.Poll, "between two looks for what is due")
 				f.DurationVar(&o.cfg.Scanner.Backoff.Base, "backoff", o.cfg.Scanner.Backoff.Base, "before the first repeat; doubled at each")
 				f.DurationVar(&o.cfg.Scanner.Backoff.Max, "backoff-max", o.cfg.Scanner.Backoff.Max, "longest wait between repeats")
+				f.DurationVar(&o.cfg.Scanner.HandOverAfter, "hand-over-after", o.cfg.Scanner.HandOverAfter, "age at which a reservation is handed to a person")
+				f.Int64Var(&o.cfg.Scanner.HandOverAttempts, "hand-over-attempts", o.cfg.Scanner.HandOverAttempts, "and how often it must have been sent before")
 			}),
 		role(app.RoleOutbox, "Publish events and write decisions back to Redis",
 			"outbox publishes event_outbox to RocketMQ, and its projector applies the events to Redis, each once.",
@@ -52,7 +55,7 @@ func roles(o *options) []*cobra.Command {
 		role(app.RoleOrders, "Serve what became of a request",
 			"orders answers GET /v1/seckill/requests/{id}, /reservations/{id} and /orders/{id}, to their owner only.",
 			`--listen 127.0.0.1:8081 --redis 127.0.0.1:6379 --postgres "$DSN" --token-key k1:00112233445566778899aabbccddeeff`,
-			o.redisFlags, o.postgresFlags, o.tokenFlags, listen),
+			o.redisFlags, o.postgresFlags, o.tokenFlags, listen, o.tlsFlags),
 	}
 	return append(each, newAll(o, each))
 }

@@ -170,9 +170,10 @@ func TestWarmOnlyWarmsWhatPostgresHas(t *testing.T) {
 // What the client libraries say by themselves is not another line.
 func TestTroubleIsOneLineOfTheProcess(t *testing.T) {
 	const none = "127.0.0.1:1"
-	fails(t, command(t, "scanner", "--redis", none), 2, none)
-	fails(t, command(t, "scanner", "--name-server", none), 2, none)
-	fails(t, command(t, "activity", "close", "--activity", "1", "--sku", "2", "--redis", none, "--postgres", "postgres://x@"+none+"/y"), 2, none)
+	db := "postgres://x@" + none + "/y"
+	fails(t, command(t, "scanner", "--redis", none, "--postgres", db), 2, none)
+	fails(t, command(t, "scanner", "--name-server", none, "--postgres", db), 2, none)
+	fails(t, command(t, "activity", "close", "--activity", "1", "--sku", "2", "--redis", none, "--postgres", db), 2, none)
 }
 
 // fails runs a command that must end with that code and one line.

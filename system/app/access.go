@@ -11,6 +11,7 @@ import (
 	"github.com/hotsku/hotsku/system/access"
 	"github.com/hotsku/hotsku/system/access/submit"
 	"github.com/hotsku/hotsku/system/admission"
+	"github.com/hotsku/hotsku/system/mq"
 	"github.com/hotsku/hotsku/system/seckill"
 	"github.com/hotsku/hotsku/system/telemetry"
 )
@@ -33,8 +34,12 @@ func (a *App) runAccess(ctx context.Context, p *process) error {
 	if a.cfg.Access.Without.Has(admission.StageInFlightCap) {
 		bounds.InFlight = submit.InFlightMax // out of reach; memory stays bounded
 	}
+	breaker, watcher, err := a.valves(store)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrConfig, err)
+	}
 	path, err := submit.New(submit.Params{Config: bounds, Store: store, Sender: sender,
-		IDs: seckill.NewIDGenerator(time.Now, a.seed), Log: a.log,
+		Breaker: breaker, Valves: watcher.Closed, ErrorCode: mq.ErrorCode, IDs: seckill.NewIDGenerator(time.Now, a.seed), Log: a.log,
 		Observe: submit.Observers{Reserve: func(d time.Duration) { lua.Observe(d.Seconds()) },
 			Send: func(d time.Duration) { sends.Observe(d.Seconds()) }}, Hit: a.wiring.Hit})
 	if err != nil {
@@ -47,14 +52,16 @@ func (a *App) runAccess(ctx context.Context, p *process) error {
 	}
 	p.metrics.MustRegister(newEdgeMetrics(&server.Stats))
 	pathMetrics(p.metrics, &path.Stats)
+	valveMetrics(p.metrics, breaker, watcher)
 	ln, err := a.listen(a.cfg.Listen)
 	if err != nil {
 		return err
 	}
 
 	var background sync.WaitGroup
-	gateCtx, stopGate := context.WithCancel(context.WithoutCancel(ctx))
-	background.Go(func() { gate.Run(gateCtx) })
+	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
+	background.Go(func() { gate.Run(watching) })
+	background.Go(func() { watcher.Run(watching) })
 	path.Start()
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(ln) }()
@@ -72,13 +79,15 @@ func (a *App) runAccess(ctx context.Context, p *process) error {
 		a.log.Warn("shutdown", "error", serr)
 	}
 	path.Stop()
-	stopGate()
+	stopWatching()
 	background.Wait()
 	return err
 }
 
 func pathMetrics(r prometheus.Registerer, path *submit.Stats) {
 	telemetry.Counter(r, "seckill_submitted_total", "Requests admitted to the way to Redis.", nil, &path.Submitted)
+	telemetry.Counter(r, "seckill_breaker_refused_total", "Requests refused while the broker's breaker was open.", nil, &path.Broken)
+	telemetry.Counter(r, "seckill_valves_refused_total", "Requests refused while a valve was closed.", nil, &path.Shut)
 	telemetry.Counter(r, "seckill_inflight_refused_total", "Requests turned away by the in-flight cap.", nil, &path.TurnedAway)
 	telemetry.Counter(r, "seckill_queue_expired_total", "Requests that waited too long for their batch.", nil, &path.Expired)
 	telemetry.Counter(r, "reservation_lua_calls_total", "Reserve script calls.", nil, &path.ReserveCalls)
@@ -87,6 +96,7 @@ func pathMetrics(r prometheus.Registerer, path *submit.Stats) {
 	telemetry.Counter(r, "redis_reserved_count", "Reservations made by this process.", nil, &path.Created)
 	telemetry.Counter(r, "message_send_total", "Batches sent.", nil, &path.Sends)
 	telemetry.Counter(r, "message_send_unknown_total", "Batches sent without a confirmation.", nil, &path.SendsUnknown)
+	telemetry.Counter(r, "message_unsent_total", "Reservations left to the scanner while the breaker was open.", nil, &path.Unsent)
 	telemetry.Counter(r, "seckill_queued_pending_total", "Answers given before the confirmation came.", nil, &path.Late)
 	telemetry.Counter(r, "reservation_marked_total", "Reservations marked sent.", nil, &path.Marked)
 	telemetry.Counter(r, "reservation_marks_dropped_total", "Marks not made; the scanner resends.", nil, &path.MarksDropped)

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/hotsku/hotsku/system/scanner"
 	"github.com/hotsku/hotsku/system/seckill"
 	"github.com/hotsku/hotsku/system/telemetry"
+	"github.com/hotsku/hotsku/system/valve"
 )
 
 // Config is everything a role may be told. It is read once, at the edge.
@@ -32,6 +34,8 @@ type Config struct {
 	TLS      EdgeTLS // of access and orders
 	Access   access.Config
 	Submit   submit.Config
+	Breaker  valve.BreakerConfig
+	Valves   valve.WatcherConfig
 	Scanner  scanner.Config
 	Consumer ConsumerConfig
 
@@ -53,6 +57,7 @@ func ConfigDefault() Config {
 	return Config{
 		Listen: "127.0.0.1:8080", OrdersListen: "127.0.0.1:8081", Admin: "127.0.0.1:0", Zone: "local",
 		Access: access.ConfigDefault, Submit: submit.ConfigDefault, Scanner: scanner.ConfigDefault,
+		Breaker: valve.BreakerConfigDefault, Valves: valve.WatcherConfigDefault,
 		Consumer: ConsumerConfig{Workers: 2, Batch: 128},
 		Drain:    10 * time.Second,
 	}
@@ -140,7 +145,9 @@ func needsConsumer(c *Config) error {
 	return c.consumer(seckill.TopicOrderCreate, seckill.GroupOrder).Validate()
 }
 
-func needsSubmit(c *Config) error { return c.Submit.Validate() }
+func needsSubmit(c *Config) error {
+	return cmp.Or(c.Submit.Validate(), c.Breaker.Validate(), c.Valves.Validate())
+}
 
 func needsScanner(c *Config) error { return c.Scanner.Validate() }
 

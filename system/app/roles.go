@@ -15,7 +15,6 @@ import (
 	"github.com/hotsku/hotsku/system/outbox"
 	"github.com/hotsku/hotsku/system/outbox/project"
 	"github.com/hotsku/hotsku/system/postgres"
-	"github.com/hotsku/hotsku/system/scanner"
 	"github.com/hotsku/hotsku/system/seckill"
 	"github.com/hotsku/hotsku/system/telemetry"
 )
@@ -68,27 +67,6 @@ func consumerMetrics(r prometheus.Registerer, s *order.Stats) {
 	telemetry.Counter(r, "order_transaction_nanoseconds_total", "Time in committed transactions.", nil, &s.TxNanos)
 	telemetry.Counter(r, "transaction_rollback_total", "Attempts run again behind the exclusive gate.", nil, &s.Reruns)
 	telemetry.Counter(r, "order_transient_failures_total", "Attempts repeated after a back-off.", nil, &s.TransientFails)
-}
-
-func (a *App) runScanner(ctx context.Context, p *process) error {
-	store, err := p.store(ctx)
-	if err != nil {
-		return err
-	}
-	sender, err := p.producer(ctx, seckill.TopicOrderCreate, patientSend)
-	if err != nil {
-		return err
-	}
-	s, err := scanner.New(a.cfg.Scanner, store, sender, time.Now, a.log, a.wiring.Hit)
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrConfig, err)
-	}
-	telemetry.Counter(p.metrics, "reservation_retry_count", "Reservations claimed for a resend.", nil, &s.Stats.Claimed)
-	telemetry.Counter(p.metrics, "scanner_resent_total", "Resends confirmed.", nil, &s.Stats.Resent)
-	telemetry.Counter(p.metrics, "scanner_unknown_total", "Resends without a confirmation.", nil, &s.Stats.Unknown)
-	p.announce("")
-	s.Run(ctx)
-	return nil
 }
 
 func (a *App) runOutbox(ctx context.Context, p *process) error {

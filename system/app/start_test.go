@@ -45,7 +45,7 @@ func TestConfigurationsThatAreNone(t *testing.T) {
 	}{
 		"no Redis":               {func(c *app.Config) { c.Redis.Addr = "" }, []app.Role{"access", "scanner", "outbox", "orders"}, "--redis"},
 		"Redis without a port":   {func(c *app.Config) { c.Redis.Addr = "localhost" }, []app.Role{"access", "scanner", "outbox", "orders"}, "host:port"},
-		"no PostgreSQL":          {func(c *app.Config) { c.Postgres = "" }, []app.Role{"consumer", "outbox", "orders"}, "--postgres"},
+		"no PostgreSQL":          {func(c *app.Config) { c.Postgres = "" }, []app.Role{"consumer", "scanner", "outbox", "orders"}, "--postgres"},
 		"no RocketMQ":            {func(c *app.Config) { c.MQ.NameServer = "" }, []app.Role{"access", "consumer", "scanner", "outbox"}, "--name-server"},
 		"RocketMQ by host name":  {func(c *app.Config) { c.MQ.NameServer = "localhost:9876" }, []app.Role{"access", "consumer", "scanner", "outbox"}, "IP:port"},
 		"no token key":           {func(c *app.Config) { c.TokenKeys = nil }, []app.Role{"access", "orders"}, "--token-key"},
@@ -56,6 +56,9 @@ func TestConfigurationsThatAreNone(t *testing.T) {
 		"no worker":              {func(c *app.Config) { c.Consumer.Workers = 0 }, []app.Role{"consumer", "outbox"}, "workers"},
 		"a batch of nothing":     {func(c *app.Config) { c.Consumer.Batch = 0 }, []app.Role{"consumer", "outbox"}, "batch"},
 		"no place in flight":     {func(c *app.Config) { c.Submit.InFlight = 0 }, []app.Role{"access"}, "in-flight"},
+		"a breaker without time": {func(c *app.Config) { c.Breaker.Window = 0 }, []app.Role{"access"}, "window"},
+		"valves read never":      {func(c *app.Config) { c.Valves.Poll = 0 }, []app.Role{"access"}, "poll"},
+		"a lag limit of nothing": {func(c *app.Config) { c.Valves.Limits.Lag = 0 }, []app.Role{"access"}, "lag limit"},
 		"a scanner without poll": {func(c *app.Config) { c.Scanner.Poll = 0 }, []app.Role{"scanner"}, "poll"},
 	} {
 		for _, role := range c.roles {

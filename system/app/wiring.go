@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"io/fs"
+	"time"
 
 	"github.com/hotsku/hotsku/lua"
 	"github.com/hotsku/hotsku/system/mq"
@@ -15,6 +16,12 @@ type Store interface {
 	Reserve(ctx context.Context, activityID, skuID int64, c []reservation.Candidate) (reservation.Batch, error)
 	MarkSent(ctx context.Context, activityID, skuID int64, reservationIDs []string) error
 	ClaimDue(ctx context.Context, activityID, skuID int64, limit int, b reservation.Backoff) ([]reservation.Reservation, error)
+	NoteFailure(ctx context.Context, activityID, skuID int64, reservationIDs []string, code string) error
+	SetAside(ctx context.Context, activityID, skuID int64, reservationIDs []string) error
+	PendingCounts(ctx context.Context, skus []reservation.SKU) ([]int64, error)
+	OldestPending(ctx context.Context, activityID, skuID int64) (time.Duration, error)
+	PostSignals(ctx context.Context, signals []reservation.Signal) error
+	Signals(ctx context.Context) ([]reservation.Signal, error)
 	Apply(ctx context.Context, activityID, skuID int64, events []seckill.Event) (reservation.Applied, error)
 	Activities(ctx context.Context) ([]reservation.SKU, error)
 	ReadLog(ctx context.Context, activityID, skuID int64, after string) ([]reservation.Change, bool, error)

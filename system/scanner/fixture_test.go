@@ -36,6 +36,7 @@ type redis struct {
 	pending map[string]*reservation.Reservation
 	claims  []int // limits asked
 	marked  []string
+	aside   []string
 	failing map[string]error // by call: "activities", "claim", "mark"
 }
 
@@ -97,10 +98,70 @@ func (r *redis) MarkSent(ctx context.Context, _, _ int64, ids []string) error {
 	return nil
 }
 
+func (r *redis) NoteFailure(ctx context.Context, _, _ int64, ids []string, code string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, id := range ids {
+		if p := r.pending[id]; p != nil {
+			p.LastErrorCode = code
+		}
+	}
+	return ctx.Err()
+}
+
+func (r *redis) SetAside(ctx context.Context, _, _ int64, ids []string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := errors.Join(ctx.Err(), r.failing["set aside"]); err != nil {
+		return err
+	}
+	for _, id := range ids {
+		r.aside = append(r.aside, id)
+		delete(r.pending, id)
+	}
+	return nil
+}
+
+// now are the pending reservations as they are.
+func (r *redis) now() (all []reservation.Reservation) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range r.pending {
+		all = append(all, *p)
+	}
+	return all
+}
+
 func (r *redis) left() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.pending)
+}
+
+// desk is PostgreSQL: it ends what was not decided before.
+type desk struct {
+	mu      sync.Mutex
+	decided map[string]bool // by a message
+	ended   map[string]bool
+	err     error
+}
+
+func (d *desk) SetAside(_ context.Context, reservations []reservation.Reservation) (ended []string, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.err != nil {
+		return nil, d.err
+	}
+	if d.ended == nil {
+		d.ended = map[string]bool{}
+	}
+	for _, r := range reservations {
+		if !d.decided[r.ReservationID] && !d.ended[r.ReservationID] {
+			d.ended[r.ReservationID] = true
+			ended = append(ended, r.ReservationID)
+		}
+	}
+	return ended, nil
 }
 
 // broker is a Sender that remembers what was sent, by message id.
@@ -141,9 +202,14 @@ func (b *broker) set(err error) {
 	b.err = err
 }
 
+// params are those of a scanner with defaults and a desk nobody comes to.
+func params(r scanner.Store, b scanner.Sender, hit func(seckill.FaultPoint)) scanner.Params {
+	return scanner.Params{Config: scanner.ConfigDefault, Store: r, Sender: b, Desk: &desk{}, Now: time.Now, Log: slog.New(slog.DiscardHandler), Hit: hit}
+}
+
 func newScanner(t testing.TB, r scanner.Store, b scanner.Sender, hit func(seckill.FaultPoint)) *scanner.Scanner {
 	t.Helper()
-	s, err := scanner.New(scanner.ConfigDefault, r, b, time.Now, slog.New(slog.DiscardHandler), hit)
+	s, err := scanner.New(params(r, b, hit))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package scanner_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -50,10 +49,10 @@ func TestAnUnknownResendStaysDue(t *testing.T) {
 		r, b := newRedis(1), &broker{err: errors.New("timeout")}
 		s := newScanner(t, r, b, nil)
 		stop := run(s)
-		time.Sleep(time.Minute) // 0, 1, 3, 7, 15, 31 s
+		time.Sleep(time.Minute) // 0, 1, 3, 7, 15, 25, 35, 45, 55 s
 		synctest.Wait()
-		if n := s.Stats.Unknown.Load(); n != 6 || r.left() != 1 || len(r.marked) != 0 {
-			t.Errorf("%d resends in a minute, %d pending, marked %v; want 6, 1 and none", n, r.left(), r.marked)
+		if n := s.Stats.Unknown.Load(); n != 9 || r.left() != 1 || len(r.marked) != 0 {
+			t.Errorf("%d resends in a minute, %d pending, marked %v; want 9, 1 and none", n, r.left(), r.marked)
 		}
 		b.set(nil)
 		time.Sleep(scanner.ConfigDefault.Backoff.Max)
@@ -231,10 +230,12 @@ func TestNewRefusesAConfigurationThatIsNone(t *testing.T) {
 		"no bound":   func(c *scanner.Config) { c.Call = 0 },
 		"no backoff": func(c *scanner.Config) { c.Backoff.Base = 0 },
 		"no range":   func(c *scanner.Config) { c.Backoff.Max = c.Backoff.Base - 1 },
+		"no time":    func(c *scanner.Config) { c.HandOverAfter = c.Backoff.Max - 1 },
+		"no attempt": func(c *scanner.Config) { c.HandOverAttempts = 0 },
 	} {
-		c := scanner.ConfigDefault
-		mend(&c)
-		if _, err := scanner.New(c, newRedis(0), &broker{}, time.Now, slog.New(slog.DiscardHandler), nil); err == nil {
+		p := params(newRedis(0), &broker{}, nil)
+		mend(&p.Config)
+		if _, err := scanner.New(p); err == nil {
 			t.Errorf("%s: no error", rule)
 		}
 	}

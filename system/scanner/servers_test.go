@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"os"
 	"sync"
@@ -111,7 +110,9 @@ func TestScannersShareTheWorkOnRealServers(t *testing.T) {
 	short.Poll = 20 * time.Millisecond
 	var scanners []*scanner.Scanner
 	for range 3 {
-		s, err := scanner.New(short, own{store, sku}, sender, time.Now, slog.New(slog.DiscardHandler), nil)
+		p := params(own{store, sku}, sender, nil)
+		p.Config = short
+		s, err := scanner.New(p)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,5 +10,9 @@
 // nothing takes it back here: what is not confirmed in time is answered
 // QUEUED_PENDING_MESSAGE, and the scanner owns it.
 //
+// While the broker's breaker is open or a valve is closed (package valve)
+// requests are refused as UNAVAILABLE before anything is reserved, and
+// reservations still to be sent are left to the scanner.
+//
 // Imports allowed: system/seckill, system/reservation.
 package submit

@@ -34,6 +34,7 @@ type redis struct {
 	mu     sync.Mutex
 	calls  []reserveCall
 	marked []markCall
+	noted  []noteCall
 }
 
 type reserveCall struct {
@@ -44,6 +45,11 @@ type reserveCall struct {
 type markCall struct {
 	activity, sku int64
 	ids           []string
+}
+
+type noteCall struct {
+	markCall
+	code string
 }
 
 func (r *redis) Reserve(ctx context.Context, activity, sku int64, c []reservation.Candidate) (reservation.Batch, error) {
@@ -65,6 +71,13 @@ func (r *redis) MarkSent(ctx context.Context, activity, sku int64, ids []string)
 		return r.mark(ctx, ids)
 	}
 	return nil
+}
+
+func (r *redis) NoteFailure(ctx context.Context, activity, sku int64, ids []string, code string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.noted = append(r.noted, noteCall{markCall{activity, sku, ids}, code})
+	return ctx.Err()
 }
 
 var reservedAt = time.Date(2026, 11, 11, 0, 0, 0, 0, time.UTC)

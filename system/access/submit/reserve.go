@@ -95,7 +95,7 @@ func (s *Service) judgeSKU(activityID, skuID int64, tickets []*ticket) {
 	for i, t := range tickets {
 		id := s.ids.NewReservationID()
 		candidates[i] = reservation.Candidate{RequestID: t.cmd.RequestID, UserID: t.cmd.UserID,
-			PayloadHash: t.cmd.PayloadHash(), ReservationID: id, MessageID: seckill.MessageIDOf(id)}
+			PayloadHash: t.cmd.PayloadHash(), ReservationID: id, MessageID: seckill.MessageIDOf(id), Traceparent: t.cmd.Traceparent}
 	}
 	s.hit(seckill.FaultAccessBeforeReserve)
 	// Two bounds: the answers wait ReserveTimeout, the call CallTimeout. Giving
@@ -145,7 +145,7 @@ func (s *Service) judgeSKU(activityID, skuID int64, tickets []*ticket) {
 func unknown(tickets []*ticket) {
 	for _, t := range tickets {
 		t.reply(&seckill.Answer{Code: seckill.CodeUnavailable, RequestID: t.cmd.RequestID,
-			Reason: "redis: the outcome is unknown, repeat the same request_id", RetryAfterMS: 1000})
+			Reason: seckill.ReasonRedisUnknown, RetryAfterMS: 1000})
 	}
 }
 
@@ -177,7 +177,8 @@ func answerOf(requestID string, o *reservation.Outcome) *seckill.Answer {
 func (s *Service) queueSend(t *ticket, c *reservation.Candidate, b *reservation.Batch, sendBy time.Time) {
 	r := reservation.Reservation{ReservationID: c.ReservationID, MessageID: c.MessageID, RequestID: c.RequestID,
 		ActivityID: t.cmd.ActivityID, SKUID: t.cmd.SKUID, UserID: c.UserID, PayloadHash: c.PayloadHash,
-		ReservedAt: b.ReservedAt, ExpiresAt: b.ExpiresAt, ActivityVersion: b.ActivityVersion}
+		ReservedAt: b.ReservedAt, ExpiresAt: b.ExpiresAt, ActivityVersion: b.ActivityVersion,
+		Traceparent: c.Traceparent}
 	t.reservationID = c.ReservationID
 	t.message = r.Message(time.Now())
 	t.sendBy = sendBy

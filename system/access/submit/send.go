@@ -34,6 +34,13 @@ func (s *Service) sendLoop() {
 				break fill
 			}
 		}
+		if s.breaker.Refusing() { // the scanner sends it when the broker is back
+			s.Stats.Unsent.Add(int64(len(batch)))
+			for _, t := range batch {
+				s.replyPending(t)
+			}
+			continue
+		}
 		messages = messages[:0]
 		for _, t := range batch {
 			messages = append(messages, t.message)
@@ -42,8 +49,10 @@ func (s *Service) sendLoop() {
 		began := time.Now()
 		err := s.sender.SendOrderCreates(messages)
 		s.observe.Send(time.Since(began))
+		s.breaker.Sent(began, err)
 		if err != nil {
 			s.Stats.SendsUnknown.Add(1)
+			s.noteFailure(batch, s.codeOf(err))
 			s.log.Warn("send not confirmed; the scanner owns it", "messages", len(batch), "error", err)
 			for _, t := range batch {
 				s.replyPending(t)

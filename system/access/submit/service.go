@@ -17,11 +17,20 @@ import (
 type Store interface {
 	Reserve(ctx context.Context, activityID, skuID int64, c []reservation.Candidate) (reservation.Batch, error)
 	MarkSent(ctx context.Context, activityID, skuID int64, reservationIDs []string) error
+	NoteFailure(ctx context.Context, activityID, skuID int64, reservationIDs []string, code string) error
 }
 
 // Sender is the broker side. nil means confirmed; any error means unknown.
 type Sender interface {
 	SendOrderCreates(messages []seckill.OrderCreateMessage) error
+}
+
+// Breaker follows the sends and says whether requests that may reserve are let
+// through (R7.11.3); see valve.Breaker. Allow is asked once a request.
+type Breaker interface {
+	Allow() bool
+	Refusing() bool
+	Sent(began time.Time, err error)
 }
 
 // IDs names reservations.
@@ -34,6 +43,8 @@ type Replier interface{ Reply(a *seckill.Answer) }
 // Stats counts what passed each stage (10.1). Safe to read at any time.
 type Stats struct {
 	Submitted    atomic.Int64 // admitted to the queue
+	Broken       atomic.Int64 // refused by the breaker: UNAVAILABLE
+	Shut         atomic.Int64 // refused by the valves: UNAVAILABLE
 	TurnedAway   atomic.Int64 // the queue was full: RATE_LIMITED at once
 	Expired      atomic.Int64 // waited longer than QueueWait: RATE_LIMITED
 	ReserveCalls atomic.Int64
@@ -42,6 +53,7 @@ type Stats struct {
 	Created      atomic.Int64
 	Sends        atomic.Int64 // batches
 	SendsUnknown atomic.Int64 // batches without a confirmation
+	Unsent       atomic.Int64 // reservations left to the scanner while the breaker was open
 	Late         atomic.Int64 // answered QUEUED_PENDING_MESSAGE for want of a confirmation in time
 	Marked       atomic.Int64
 	MarksDropped atomic.Int64
@@ -52,6 +64,9 @@ type Service struct {
 	cfg     Config
 	store   Store
 	sender  Sender
+	breaker Breaker
+	valves  func() string
+	codeOf  func(error) string
 	ids     IDs
 	log     *slog.Logger
 	observe Observers
@@ -65,8 +80,9 @@ type Service struct {
 	outbound chan *ticket
 	due      chan *ticket // created tickets in the order of their send deadline
 	marks    chan *ticket
+	failures chan failure // batches whose send was not confirmed
 
-	stages [3]sync.WaitGroup // reservers and expiry; senders; markers and deadline
+	stages [3]sync.WaitGroup // reservers and expiry; senders; markers, notes and deadline
 	closed atomic.Bool
 	submit sync.RWMutex // held for reading while submitting, for writing to close the queue
 }
@@ -107,16 +123,28 @@ type Observers struct {
 	Send    func(time.Duration) // one batch, confirmed or not
 }
 
-// Params of New. Hit may be nil.
+// Params of New. Store, Sender, IDs and Log are required.
 type Params struct {
 	Config  Config
 	Store   Store
 	Sender  Sender
-	IDs     IDs
-	Log     *slog.Logger
-	Observe Observers
-	Hit     func(seckill.FaultPoint)
+	Breaker Breaker       // nil: none
+	Valves  func() string // why no reservation may be made now, "" if it may; nil: it always may
+	// ErrorCode names the cause of a send that was not confirmed, for
+	// last_error_code; nil: all are SEND_UNKNOWN.
+	ErrorCode func(error) string
+	IDs       IDs
+	Log       *slog.Logger
+	Observe   Observers
+	Hit       func(seckill.FaultPoint) // nil: none
 }
+
+// open is the Breaker of a service that has none.
+type open struct{}
+
+func (open) Allow() bool           { return true }
+func (open) Refusing() bool        { return false }
+func (open) Sent(time.Time, error) {}
 
 // New returns a service; Start starts it.
 func New(p Params) (*Service, error) {
@@ -127,9 +155,18 @@ func New(p Params) (*Service, error) {
 		return nil, errors.New("submit: store, sender, ids and log are required")
 	}
 	s := &Service{cfg: p.Config, store: p.Store, sender: p.Sender, ids: p.IDs, log: p.Log,
-		observe: p.Observe, hit: p.Hit,
+		breaker: p.Breaker, valves: p.Valves, codeOf: p.ErrorCode, observe: p.Observe, hit: p.Hit, failures: make(chan failure, failuresMax),
 		queue: make(chan *ticket, p.Config.InFlight), waiting: make(chan *ticket, waitingMax), outbound: make(chan *ticket, outboundMax),
 		due: make(chan *ticket, outboundMax), marks: make(chan *ticket, outboundMax)}
+	if s.breaker == nil {
+		s.breaker = open{}
+	}
+	if s.valves == nil {
+		s.valves = func() string { return "" }
+	}
+	if s.codeOf == nil {
+		s.codeOf = func(error) string { return "SEND_UNKNOWN" }
+	}
 	if s.observe.Reserve == nil {
 		s.observe.Reserve = func(time.Duration) {}
 	}
@@ -162,6 +199,7 @@ func (s *Service) Start() {
 	start(0, 1, s.expireLoop)
 	start(1, s.cfg.Senders, s.sendLoop)
 	start(2, s.cfg.Markers, s.markLoop)
+	start(2, 1, s.noteLoop)
 	start(2, 1, s.deadlineLoop)
 }
 
@@ -178,6 +216,7 @@ func (s *Service) Stop() {
 	s.stages[1].Wait()
 	close(s.due)
 	close(s.marks)
+	close(s.failures)
 	s.stages[2].Wait()
 }
 
@@ -197,9 +236,9 @@ func (s *Service) TryAcquire() bool {
 func (s *Service) Submit(cmd seckill.SubmitCommand, to Replier) {
 	s.submit.RLock()
 	defer s.submit.RUnlock()
-	if s.closed.Load() {
+	if reason := s.refuses(); reason != "" {
 		s.inFlight.Add(-1)
-		to.Reply(&seckill.Answer{Code: seckill.CodeUnavailable, RequestID: cmd.RequestID, Reason: "draining", RetryAfterMS: 1000})
+		to.Reply(&seckill.Answer{Code: seckill.CodeUnavailable, RequestID: cmd.RequestID, Reason: reason, RetryAfterMS: 1000})
 		return
 	}
 	s.Stats.Submitted.Add(1)
@@ -209,6 +248,23 @@ func (s *Service) Submit(cmd seckill.SubmitCommand, to Replier) {
 	case s.waiting <- t:
 	default:
 	}
+}
+
+// refuses is the reason why nothing may be reserved now, "" if it may. Reserved
+// before, everything goes its way.
+func (s *Service) refuses() string {
+	if s.closed.Load() {
+		return seckill.ReasonDraining
+	}
+	if reason := s.valves(); reason != "" {
+		s.Stats.Shut.Add(1)
+		return reason
+	}
+	if !s.breaker.Allow() {
+		s.Stats.Broken.Add(1)
+		return seckill.ReasonBrokerBreaker
+	}
+	return ""
 }
 
 // RateLimited is the answer of a request that was not judged.

@@ -130,7 +130,7 @@ func (o *Observer) measure(ctx context.Context, q queue) (waiting int64, stored 
 func (o *Observer) storedAt(ctx context.Context, q queue, offset int64) (time.Time, error) {
 	_, body, err := o.call(ctx, q.addr, requestPullMessage, o.fields(q, map[string]string{
 		"consumerGroup": pullGroup, "queueOffset": strconv.FormatInt(offset, 10), "maxMsgNums": "1",
-		"sysFlag": "4", // with a subscription; wait for nothing, commit nothing
+		"sysFlag":      "4", // with a subscription; wait for nothing, commit nothing
 		"commitOffset": "0", "suspendTimeoutMillis": "0", "subscription": "*", "subVersion": "0", "expressionType": "TAG",
 	}))
 	if answered(err, responsePullNotFound) || answered(err, responsePullRetryNow) || answered(err, responsePullMoved) {
