@@ -64,6 +64,7 @@ func benchmark(b *testing.B, gate Gate, sub Submitter) {
 	nc := &endless{request: []byte(orderOf(30001, "r1234-5678901")), left: b.N}
 	b.SetBytes(int64(len(nc.request)))
 	b.ReportAllocs()
+	b.ResetTimer()
 	s.start(nc)
 	s.serving.Wait()
 	if n := s.Stats.SKUs()[reservation.SKU{ActivityID: 7, SKUID: 8}].Requests.Load(); n != int64(b.N) {
