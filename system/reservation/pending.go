@@ -1,6 +1,7 @@
 package reservation
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -28,7 +29,7 @@ type Reservation struct {
 	NextRetryAt     time.Time
 	LastErrorCode   string
 	ActivityVersion int64
-	Traceparent     string // W3C trace context of the request; empty: none
+	Traceparent     string // W3C trace context of the request; empty: the reservation's own
 	OrderID         string
 	CompensatedAt   time.Time // zero: not compensated
 	Returned        bool      // the compensation gave the unit back to the stock
@@ -43,7 +44,7 @@ func (r *Reservation) Message(now time.Time) seckill.OrderCreateMessage {
 		ReservationID: r.ReservationID, ActivityID: r.ActivityID, SKUID: r.SKUID, UserID: r.UserID,
 		ReservedAt: r.ReservedAt, ReservationExpiresAt: r.ExpiresAt, RetryCount: int(r.SendAttempts),
 		PayloadHash: seckill.PayloadHashPrefix + r.PayloadHash, ActivityVersion: r.ActivityVersion,
-		Traceparent: r.Traceparent, CreatedAt: now.UTC(),
+		Traceparent: cmp.Or(r.Traceparent, string(seckill.TraceOf(r.ReservationID, false))), CreatedAt: now.UTC(),
 	}
 }
 
