@@ -72,7 +72,7 @@ func (r *runner) extras(before, after scrapes, result *loadgen.Result) rundir.Ex
 		{Stage: "sold-out gate", In: authenticated, Out: pastGate},
 		{Stage: "in-flight cap", In: pastGate, Out: submitted},
 		{Stage: "dispatched to Redis in time", In: submitted, Out: dispatched},
-		{Stage: "reserved", In: dispatched, Out: sum("redis_reserved_count")},
+		{Stage: "reserved", In: dispatched, Out: sum("reservation_created_total")},
 	}
 	return x
 }

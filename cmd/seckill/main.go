@@ -1,8 +1,9 @@
 // Command seckill is the flash-sale order system: one subcommand a role, and
-// what prepares a sale (migrate, activity, token).
+// what prepares and mends a sale (migrate, activity, token, dlq).
 //
-// Exit codes: 0 done, 2 the environment failed, 64 bad command line or
-// configuration and nothing was started.
+// Exit codes: 0 done, 1 reconcile --once found something not conserved, 2 the
+// environment failed, 64 bad command line or configuration and nothing was
+// started.
 package main
 
 import (
@@ -42,6 +43,9 @@ func run(ctx context.Context, root *cobra.Command) int {
 		return 0
 	}
 	fmt.Fprintln(root.ErrOrStderr(), "seckill: "+strings.Join(strings.Fields(err.Error()), " "))
+	if errors.Is(err, errNotConserved) {
+		return exitNotConserved
+	}
 	if errors.As(err, new(usageError)) || errors.Is(err, app.ErrConfig) {
 		return exitUsage
 	}
@@ -79,7 +83,7 @@ Give secrets (--token-key, --redis-password) by environment or file: others can 
 	root.PersistentFlags().StringVar(&o.configFile, configFlag, "", "configuration file, YAML")
 	running := roles(o)
 	root.AddCommand(running...)
-	root.AddCommand(newConfig(o, running), newMigrate(o), newActivity(o), newToken(o))
+	root.AddCommand(newConfig(o, running), newMigrate(o), newActivity(o), newToken(o), newDLQ(o))
 	return root
 }
 

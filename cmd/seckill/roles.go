@@ -56,8 +56,16 @@ func roles(o *options) []*cobra.Command {
 			"orders answers GET /v1/seckill/requests/{id}, /reservations/{id} and /orders/{id}, to their owner only.",
 			`--listen 127.0.0.1:8081 --redis 127.0.0.1:6379 --postgres "$DSN" --token-key k1:00112233445566778899aabbccddeeff`,
 			o.redisFlags, o.postgresFlags, o.tokenFlags, listen, o.tlsFlags),
+		role(app.RoleReconcile, "Hold the three stores against each other, and mend what may be mended",
+			"reconcile looks at every unit and every reservation by its id, sends lost messages again under their own ids, has lost\n"+
+				"events published again, takes over what the broker gave up on, and exports what it knows as metrics. It decides nothing,\n"+
+				"so that it is safe at any time, several times over.",
+			`--once --dry-run --redis 127.0.0.1:6379 --postgres "$DSN" --name-server 127.0.0.1:9876`,
+			o.redisFlags, o.postgresFlags, o.mqFlags, o.reconcileFlags),
 	}
-	return append(each, newAll(o, each))
+	all := newAll(o, each)
+	addOnce(o, each[len(each)-1])
+	return append(each, all)
 }
 
 // commandAll runs all roles in one process.

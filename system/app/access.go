@@ -93,7 +93,7 @@ func pathMetrics(r prometheus.Registerer, path *submit.Stats) {
 	telemetry.Counter(r, "reservation_lua_calls_total", "Reserve script calls.", nil, &path.ReserveCalls)
 	telemetry.Counter(r, "reservation_lua_errors", "Reserve script calls whose outcome is unknown.", nil, &path.ReserveFails)
 	telemetry.Counter(r, "reservation_lua_late_total", "Reserve script calls that outlasted their answers.", nil, &path.ReserveLate)
-	telemetry.Counter(r, "redis_reserved_count", "Reservations made by this process.", nil, &path.Created)
+	telemetry.Counter(r, "reservation_created_total", "Reservations made by this process.", nil, &path.Created)
 	telemetry.Counter(r, "message_send_total", "Batches sent.", nil, &path.Sends)
 	telemetry.Counter(r, "message_send_unknown_total", "Batches sent without a confirmation.", nil, &path.SendsUnknown)
 	telemetry.Counter(r, "message_unsent_total", "Reservations left to the scanner while the breaker was open.", nil, &path.Unsent)

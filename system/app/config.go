@@ -11,7 +11,9 @@ import (
 
 	"github.com/hotsku/hotsku/system/access"
 	"github.com/hotsku/hotsku/system/access/submit"
+	"github.com/hotsku/hotsku/system/dlq"
 	"github.com/hotsku/hotsku/system/mq"
+	"github.com/hotsku/hotsku/system/reconcile"
 	"github.com/hotsku/hotsku/system/reservation"
 	"github.com/hotsku/hotsku/system/scanner"
 	"github.com/hotsku/hotsku/system/seckill"
@@ -39,6 +41,9 @@ type Config struct {
 	Scanner  scanner.Config
 	Consumer ConsumerConfig
 
+	Reconcile   reconcile.Config
+	DeadLetters dlq.Automatic // their automatic replay
+
 	Drain time.Duration // how long a role may take to end
 	// DrainDelay is how long a process that draws clients still serves them
 	// after the signal, not ready any more: as long as a balancer takes to
@@ -58,8 +63,9 @@ func ConfigDefault() Config {
 		Listen: "127.0.0.1:8080", OrdersListen: "127.0.0.1:8081", Admin: "127.0.0.1:0", Zone: "local",
 		Access: access.ConfigDefault, Submit: submit.ConfigDefault, Scanner: scanner.ConfigDefault,
 		Breaker: valve.BreakerConfigDefault, Valves: valve.WatcherConfigDefault,
-		Consumer: ConsumerConfig{Workers: 2, Batch: 128},
-		Drain:    10 * time.Second,
+		Consumer:  ConsumerConfig{Workers: 2, Batch: 128},
+		Reconcile: reconcile.ConfigDefault, DeadLetters: dlq.AutomaticDefault,
+		Drain: 10 * time.Second,
 	}
 }
 
@@ -148,6 +154,8 @@ func needsConsumer(c *Config) error {
 func needsSubmit(c *Config) error {
 	return cmp.Or(c.Submit.Validate(), c.Breaker.Validate(), c.Valves.Validate())
 }
+
+func needsReconcile(c *Config) error { return cmp.Or(c.Reconcile.Validate(), c.DeadLetters.Validate()) }
 
 func needsScanner(c *Config) error { return c.Scanner.Validate() }
 

@@ -25,11 +25,13 @@ const (
 	RoleScanner  Role = "scanner"
 	RoleOutbox   Role = "outbox"
 	RoleOrders   Role = "orders"
+
+	RoleReconcile Role = "reconcile"
 )
 
 // Roles are all of them: what one small machine runs.
 func Roles() []Role {
-	return []Role{RoleAccess, RoleConsumer, RoleScanner, RoleOutbox, RoleOrders}
+	return []Role{RoleAccess, RoleConsumer, RoleScanner, RoleOutbox, RoleOrders, RoleReconcile}
 }
 
 // part is what a role does, and what of the configuration it needs.
@@ -41,11 +43,12 @@ type part struct {
 
 func (r Role) part() (part, error) {
 	known, ok := map[Role]part{
-		RoleAccess:   {(*App).runAccess, []need{needsRedis, needsMQ, needsListen, needsTLS, needsAccess, needsSubmit}, true},
-		RoleConsumer: {(*App).runConsumer, []need{needsPostgres, needsMQ, needsConsumer}, false},
-		RoleScanner:  {(*App).runScanner, []need{needsRedis, needsMQ, needsScanner, needsPostgres}, false},
-		RoleOutbox:   {(*App).runOutbox, []need{needsRedis, needsPostgres, needsMQ, needsConsumer}, false},
-		RoleOrders:   {(*App).runOrders, []need{needsRedis, needsPostgres, needsListen, needsTLS}, true},
+		RoleAccess:    {(*App).runAccess, []need{needsRedis, needsMQ, needsListen, needsTLS, needsAccess, needsSubmit}, true},
+		RoleConsumer:  {(*App).runConsumer, []need{needsPostgres, needsMQ, needsConsumer}, false},
+		RoleScanner:   {(*App).runScanner, []need{needsRedis, needsMQ, needsScanner, needsPostgres}, false},
+		RoleOutbox:    {(*App).runOutbox, []need{needsRedis, needsPostgres, needsMQ, needsConsumer}, false},
+		RoleOrders:    {(*App).runOrders, []need{needsRedis, needsPostgres, needsListen, needsTLS}, true},
+		RoleReconcile: {(*App).runReconcile, []need{needsRedis, needsPostgres, needsMQ, needsConsumer, needsReconcile}, false},
 	}[r]
 	if !ok {
 		return part{}, fmt.Errorf("%w: role %q is not known", ErrConfig, r)

@@ -90,7 +90,7 @@ func (p *process) producer(ctx context.Context, topic string, timeout time.Durat
 
 // consumer returns a consumer of a topic that the name server knows.
 func (p *process) consumer(ctx context.Context, cfg mq.ConsumerConfig, handle mq.Handler) (*mq.Consumer, error) {
-	if err := mq.CheckTopics(ctx, cfg.Config, cfg.Topic); err != nil {
+	if err := mq.CheckTopics(ctx, cfg.Config, append([]string{cfg.Topic}, cfg.AlsoTopics...)...); err != nil {
 		return nil, err
 	}
 	c, err := mq.NewConsumer(cfg, handle, p.app.log)
@@ -117,6 +117,7 @@ func (p *process) pool(ctx context.Context, conns int, settings map[string]strin
 		return nil, err
 	}
 	p.onClose(closer(pool.Close))
+	poolMetrics(p.metrics, pool)
 	if err := postgres.CheckSchema(ctx, pool); err != nil {
 		return nil, err
 	}

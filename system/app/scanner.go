@@ -42,6 +42,7 @@ func (a *App) runScanner(ctx context.Context, p *process) error {
 		return err
 	}
 	p.onClose(closer(pool.Close))
+	poolMetrics(p.metrics, pool)
 	s, err := scanner.New(scanner.Params{Config: a.cfg.Scanner, Store: store, Sender: sender, Desk: desk{pool},
 		ErrorCode: mq.ErrorCode, Now: time.Now, Log: a.log, Hit: a.wiring.Hit})
 	if err != nil {

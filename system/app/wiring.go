@@ -28,6 +28,9 @@ type Store interface {
 	LookupRequest(ctx context.Context, activityID, skuID int64, requestID string) (reservation.Reservation, bool, error)
 	LookupReservation(ctx context.Context, activityID, skuID int64, reservationID string) (reservation.Reservation, bool, error)
 	Stock(ctx context.Context, activityID, skuID int64) (int64, error)
+	Books(ctx context.Context, activityID, skuID int64) (reservation.Books, error)
+	LookupReservations(ctx context.Context, activityID, skuID int64, ids []string) (map[string]reservation.Reservation, error)
+	Replication(ctx context.Context) (reservation.Replication, error)
 }
 
 // Producer is all that the roles ask of the broker's sending side.

@@ -64,6 +64,7 @@ type Reconciler struct {
 
 	mu      sync.Mutex
 	reports []Report // of the last round
+	servers Servers
 }
 
 // New checks the configuration and returns a Reconciler.

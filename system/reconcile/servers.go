@@ -44,3 +44,54 @@ func (r *Reconciler) Redis(ctx context.Context) (reservation.Replication, error)
 	defer cancel()
 	return r.store.Replication(ctx)
 }
+
+// Servers is what both servers said when they were last asked.
+type Servers struct {
+	PostgresUp bool
+	Postgres   Postgres // of the last answer
+	RedisUp    bool
+	Redis      reservation.Replication // of the last answer
+	Failovers  int64                   // times another Redis answered than before, or as another role
+}
+
+// Watch asks both servers until ctx ends, every so often.
+func (r *Reconciler) Watch(ctx context.Context, every time.Duration) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		r.ask(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// Servers returns what Watch learned last.
+func (r *Reconciler) Servers() Servers {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.servers
+}
+
+func (r *Reconciler) ask(ctx context.Context) {
+	database, derr := r.Postgres(ctx)
+	replication, rerr := r.Redis(ctx)
+	if ctx.Err() != nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := &r.servers
+	if s.PostgresUp = derr == nil; s.PostgresUp {
+		s.Postgres = database
+	}
+	if s.RedisUp = rerr == nil; s.RedisUp {
+		if before := s.Redis; before.RunID != "" && (before.RunID != replication.RunID || before.Master != replication.Master) {
+			s.Failovers++
+			r.log.Error("another redis answers: it was restarted, or a replica took over", "master", replication.Master)
+		}
+		s.Redis = replication
+	}
+}
