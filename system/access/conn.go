@@ -34,6 +34,7 @@ type conn struct {
 	nowUnix   int64         // for token expiry
 	inRequest bool          // a part of the present request has been received
 	requestBy time.Time     // when it must be complete; zero: not yet set
+	unread    bool          // the connection ends with input nobody will parse
 
 	writeMu sync.Mutex
 	spare   output
@@ -100,7 +101,11 @@ func (c *conn) serve() {
 	c.count.flush()
 	if orderly {
 		_ = c.flush()
-		c.q.waitForAll() // the writer sends what is still parked
+		c.q.waitForAll() // the writer takes what is still parked
+		_ = c.flush()    // and has written it when this has its turn
+		if c.unread {
+			c.linger()
+		}
 	}
 	c.q.kill()
 	close(stop)
@@ -149,6 +154,7 @@ func (c *conn) refuseHead(err error) bool {
 }
 
 func (c *conn) cutOff(field, reason string) {
+	c.unread = true
 	c.refuse(admission.StageRequest, &seckill.Answer{Code: seckill.CodeInvalidRequest, Field: field, Reason: reason}, framing{last: true})
 }
 
@@ -184,6 +190,22 @@ func (c *conn) flush() error {
 			c.s.Stats.Durations[m.code].observe(now-m.read, m.n)
 		}
 	}
+}
+
+// Bounds of linger.
+const (
+	lingerMax  = 4 << 20 // bytes
+	lingerTime = time.Second
+)
+
+// linger lets the client read its last answer: closing a connection with
+// unread input resets it, and the answer with it.
+func (c *conn) linger() {
+	half, ok := c.nc.(interface{ CloseWrite() error })
+	if !ok || half.CloseWrite() != nil || c.nc.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
+		return
+	}
+	_, _ = io.CopyN(io.Discard, c.nc, lingerMax)
 }
 
 // drain makes the reader stop at the next request boundary.

@@ -97,6 +97,16 @@ func startParams(t *testing.T, p Params) (*Server, string) {
 	return s, ln.Addr().String()
 }
 
+// ended shuts s down and returns when no connection is left.
+func ended(t *testing.T, s *Server) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	if err := s.Shutdown(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // client is a connection that pipelines by hand.
 type client struct {
 	net.Conn
@@ -319,6 +329,23 @@ func TestConnectionCloseIsHonouredAfterTheAnswer(t *testing.T) {
 	}
 	if _, err := c.r.ReadByte(); !errors.Is(err, io.EOF) {
 		t.Errorf("after the answer: %v, want EOF", err)
+	}
+}
+
+// A connection is closed only when its last answer is written, not when it
+// was merely taken to be written.
+func TestTheLastAnswerIsWrittenBeforeTheConnectionCloses(t *testing.T) {
+	sub := newHeld()
+	_, addr := start(t, Config{}, sold{}, sub)
+	order := strings.Replace(orderOf(1, "r"), "Host: x", "Host: x\r\nConnection: close", 1)
+	for range 200 {
+		c := dial(t, addr)
+		c.send(t, order)
+		sub.next(t).queued()
+		if _, a, _ := c.answer(t); a.Code != seckill.CodeQueued {
+			t.Fatalf("answered %+v", a)
+		}
+		c.Close()
 	}
 }
 

@@ -69,10 +69,12 @@ func (c *conn) request() (again bool) {
 func (c *conn) other(path []byte) (again bool) {
 	h := &c.req.Header
 	f := framing{last: true, bare: h.IsHead()}
+	c.unread = true
 	switch {
 	case bytes.Equal(path, documentBytes) && h.IsGet():
 		c.q.raw(c.s.document)
-		return !h.ConnectionClose() && len(h.Peek(fasthttp.HeaderContentLength)) == 0 && len(h.Peek(fasthttp.HeaderTransferEncoding)) == 0
+		c.unread = false
+		return !h.ConnectionClose() && !c.s.draining.Load() && len(h.Peek(fasthttp.HeaderContentLength)) == 0 && len(h.Peek(fasthttp.HeaderTransferEncoding)) == 0
 	case bytes.Equal(path, documentBytes):
 		f.allow = fasthttp.MethodGet
 	case bytes.Equal(path, pathBytes):
@@ -123,6 +125,13 @@ func (c *conn) order(last bool) {
 	if !c.s.cfg.Without.Has(admission.StageGate) && c.s.gate.Refuses(cmd.ActivityID, cmd.SKUID, cmd.UserID) {
 		c.refuse(admission.StageGate, &seckill.Answer{Code: seckill.CodeSoldOut, RequestID: cmd.RequestID}, f)
 		return
+	}
+	if !c.s.cfg.Without.Has(admission.StageValves) {
+		if reason := c.s.submit.Refuses(); reason != "" {
+			c.refuse(admission.StageValves, &seckill.Answer{Code: seckill.CodeUnavailable, RequestID: cmd.RequestID, Reason: reason,
+				RetryAfterMS: submit.RetryAfterMS}, f)
+			return
+		}
 	}
 	if !c.s.submit.TryAcquire() {
 		c.refuse(admission.StageInFlightCap, submit.RateLimited(cmd.RequestID), f)

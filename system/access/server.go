@@ -23,9 +23,11 @@ type Gate interface {
 	Knows(activityID, skuID int64) bool
 }
 
-// Submitter takes what was admitted. Submit follows a TryAcquire that
-// returned true.
+// Submitter takes what was admitted. Refuses is the reason why nothing can be
+// taken now, "" if it can; asked once a request. Submit follows a TryAcquire
+// that returned true.
 type Submitter interface {
+	Refuses() string
 	TryAcquire() bool
 	Submit(cmd seckill.SubmitCommand, to submit.Replier)
 }
