@@ -118,3 +118,24 @@ func has(prefixes []string, name string) bool {
 		return name == p || strings.HasPrefix(name, p+"/")
 	})
 }
+
+// R7.2.1, R7.2.2: the synchronous path can touch Redis and RocketMQ only: no
+// PostgreSQL client is linked into it.
+func TestTheEdgeLinksNoDatabase(t *testing.T) {
+	tried := 0
+	for _, p := range list(t) {
+		name := strings.TrimPrefix(p.ImportPath, module)
+		if !has([]string{"system/access", "system/admission"}, name) {
+			continue
+		}
+		tried++
+		for _, dep := range p.Deps {
+			if strings.HasPrefix(dep, "github.com/jackc/pgx") || dep == "database/sql" {
+				t.Errorf("%s links %s", name, dep)
+			}
+		}
+	}
+	if tried < 3 {
+		t.Errorf("%d packages of the edge were found", tried)
+	}
+}

@@ -80,7 +80,7 @@ func (s *sale) refuses(reason string, probes int) {
 // and comes back. What depends on it stops in the declared time, with its
 // reason and never as SOLD_OUT; what does not goes on; and in the end every
 // user who was accepted has his order, one.
-func TestEachStoreDiesAndComesBack(t *testing.T) {
+func TestEachStoreDiesAndComesBack(t *testing.T) { // R11.2, R11.7
 	stores := ownServers(t)
 	const stock = 5000
 	w := setup(t, stock, stock)

@@ -144,7 +144,7 @@ func requestOf(user int64) string { return fmt.Sprintf("req-%d", user) }
 // R13.3.1-7: the whole pipeline on real servers, five roles as processes.
 // Redis has six units and PostgreSQL four tokens, so that two reservations
 // end as compensated rejections.
-func TestTheWholePipeline(t *testing.T) {
+func TestTheWholePipeline(t *testing.T) { // R1.4, R1.8, R6.6a, R7.10.3, R11.6, R11.8
 	const stock, tokens, orphan = 6, 4, 1
 	w := setup(t, stock, tokens)
 	roles := map[app.Role]*process{}

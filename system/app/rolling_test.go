@@ -70,7 +70,7 @@ func (b *balancer) pick() *process {
 // R7.4.3 R7.11.9 R7.10.1: access processes are replaced one after the other
 // under load. No request fails, nobody is turned away for it, and everyone
 // who was accepted has one order.
-func TestARollingRestartLosesNothing(t *testing.T) {
+func TestARollingRestartLosesNothing(t *testing.T) { // R7.4.3
 	w := setup(t, 20_000, 20_000)
 	w.cfg.DrainDelay = time.Second
 	for _, r := range []app.Role{app.RoleScanner, app.RoleConsumer, app.RoleOutbox} {

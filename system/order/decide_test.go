@@ -14,7 +14,7 @@ import (
 // each fresh message about an undecided reservation is decided once, a user
 // gets one order, a unit goes to one order, and nobody is refused for want
 // of stock while a unit is left.
-func TestDecideNeverSellsTwice(t *testing.T) { // R1.6, R1.7, R13.1
+func TestDecideNeverSellsTwice(t *testing.T) { // R1.6, R1.7, R13.1, R4.2, R15.4, R15.12
 	rapid.Check(t, func(t *rapid.T) {
 		now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 		f := facts{

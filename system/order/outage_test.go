@@ -22,7 +22,7 @@ import (
 	"github.com/hotsku/hotsku/system/systest"
 )
 
-func TestBackendsKilledAtRandomMomentsLoseAndDoubleNothing(t *testing.T) { // R7.4.5, R7.10.4, R7.10.5, R7.10.6, R7.11.4
+func TestBackendsKilledAtRandomMomentsLoseAndDoubleNothing(t *testing.T) { // R7.4.5, R7.10.4, R7.10.5, R7.10.6, R7.11.4, R7.5.3, R9.5.9, R11.7
 	f := setup(t)
 	const orders = 3000
 	sku := f.sku(orders)
@@ -101,7 +101,7 @@ func (c *loseCommitReply) Read(b []byte) (int, error) {
 	return n, err
 }
 
-func TestALostCommitReplyIsNotAFailure(t *testing.T) { // R7.6.3, R7.10.6
+func TestALostCommitReplyIsNotAFailure(t *testing.T) { // R7.6.3, R7.10.6, R11.8
 	f := setup(t)
 	sku := f.sku(10)
 	config, err := pgxpool.ParseConfig(f.url)

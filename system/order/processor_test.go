@@ -15,7 +15,7 @@ import (
 
 type statuses = map[seckill.ReservationStatus]int
 
-func TestMessagesEndAsTheRulesSay(t *testing.T) { // R9.2, R9.4.1, R9.5, R16.10, R15.6
+func TestMessagesEndAsTheRulesSay(t *testing.T) { // R9.2, R9.4.1, R9.5, R16.10, R15.6, R9.5.1, R9.5.2, R9.5.3, R9.5.4, R9.5.5, R9.5.6, R9.5.7, R9.5.8, R13.1.8, R13.1.9, R13.1.10, R11.9, R11.10
 	f := setup(t)
 	message := func(sku allocate.SKU, user int64, change ...func(*seckill.OrderCreateMessage)) seckill.OrderCreateMessage {
 		m := f.reserve(sku, user)

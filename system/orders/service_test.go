@@ -137,7 +137,7 @@ func TestNotAcceptedOnlyOnceEveryReservationIsDecided(t *testing.T) { // R15.11,
 	unknown("closed too short a time ago", seckill.CodeProcessing)
 }
 
-func TestRedisThatForgotProvesNothing(t *testing.T) { // R15.11, I13
+func TestRedisThatForgotProvesNothing(t *testing.T) { // R15.11, I13, R11.11
 	f := setup(t, 4)
 	f.reserve(1, "r1") // its message is still in the broker
 	f.close()

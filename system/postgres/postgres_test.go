@@ -26,7 +26,7 @@ func TestSessionsHaveTheSettingsAskedFor(t *testing.T) {
 	}
 }
 
-func TestMigrateTwiceChangesNothingAndAMissingSchemaIsNamed(t *testing.T) {
+func TestMigrateTwiceChangesNothingAndAMissingSchemaIsNamed(t *testing.T) { // R8.4
 	url := systest.Database(t) // migrated
 	pool := systest.Pool(t, postgres.Config{URL: url})
 	if applied, err := postgres.Migrate(t.Context(), pool); err != nil || applied != 0 {

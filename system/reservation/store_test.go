@@ -93,7 +93,7 @@ func (b *bundle) stock(t testing.TB) int64 {
 }
 
 // R6.5a R7.9.1 R7.9.2 R7.9.3 R13.1.1 R13.1.2 R13.1.3 R13.1.4
-func TestReserveJudgesIdempotencyThenUserThenStock(t *testing.T) {
+func TestReserveJudgesIdempotencyThenUserThenStock(t *testing.T) { // R7.6.1
 	b := setup(t, 2)
 	first := b.candidate(1, "r-1")
 	steps := []struct {
@@ -208,7 +208,7 @@ func TestReserveWritesTheKeysOfTheSpecification(t *testing.T) {
 
 // R13.2.1 R13.2.2 R13.2.3 R13.2.4 R10.2: stock 100, 10,000 users, some
 // requests twice, from many connections at once.
-func TestTenThousandUsersForAHundredUnits(t *testing.T) {
+func TestTenThousandUsersForAHundredUnits(t *testing.T) { // R7.5.1
 	const stock, users, workers = 100, 10_000, 16
 	b := setup(t, stock)
 	type answer struct {
@@ -332,7 +332,7 @@ func event(c reservation.Candidate, b *bundle, kind string, status seckill.Reser
 
 // R13.4.7 R7.6.6: a compensation delivered many times, in any order with its
 // neighbours and from several connections, returns its unit once.
-func TestCompensationIsAppliedOnce(t *testing.T) {
+func TestCompensationIsAppliedOnce(t *testing.T) { // R8.2.1
 	b := setup(t, 3)
 	winners := []reservation.Candidate{b.candidate(1, "r-1"), b.candidate(2, "r-2"), b.candidate(3, "r-3")}
 	b.reserve(t, winners...)

@@ -15,7 +15,7 @@ import (
 
 // R7.7.3 R7.7.4 R7.6.2 R8.3.1: the message is the reservation's own, under
 // the id it always had; only the attempt is counted.
-func TestAResendIsTheOriginalMessage(t *testing.T) {
+func TestAResendIsTheOriginalMessage(t *testing.T) { // R15.10
 	r, b := newRedis(1), &broker{}
 	s := newScanner(t, r, b, nil)
 	var want reservation.Reservation

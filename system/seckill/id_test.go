@@ -87,7 +87,7 @@ func FuzzReservationTagNamesOneID(f *testing.F) {
 	})
 }
 
-func TestMessageAndOperationIDsAreFunctionsOfTheReservation(t *testing.T) { // R7.7.3, R8.3.2
+func TestMessageAndOperationIDsAreFunctionsOfTheReservation(t *testing.T) { // R7.7.3, R8.3.2, R15.3
 	const id = "resv_01HZZZZZZZZZZZZZZZZZZZZZZZ"
 	if got := MessageIDOf(id); got != "msg_01HZZZZZZZZZZZZZZZZZZZZZZZ" {
 		t.Error(got)

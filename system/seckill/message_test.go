@@ -29,7 +29,7 @@ func exampleEvent() Event {
 		ReservationID: exampleReservation, ActivityID: 7, SKUID: 11, UserID: 1000, Status: StatusRejectedLate, ReturnStock: true}
 }
 
-func TestMessagesKeepTheirFormat(t *testing.T) { // R8.3.1
+func TestMessagesKeepTheirFormat(t *testing.T) { // R8.3.1, R8.5
 	m := exampleMessage()
 	body, err := m.Encode()
 	if err != nil {

@@ -102,7 +102,7 @@ func TestTheStepsComeInOrder(t *testing.T) {
 
 // R7.11.1 R11.1: once the call was dispatched nobody knows what Redis did, so
 // the client is told to repeat the same request_id, and nothing is sent.
-func TestARedisErrorAfterDispatchIsUnavailable(t *testing.T) {
+func TestARedisErrorAfterDispatchIsUnavailable(t *testing.T) { // R11.2
 	r := &redis{reserve: func(context.Context, int, []reservation.Candidate) (reservation.Batch, error) {
 		return reservation.Batch{}, reservation.ErrUnavailable
 	}}

@@ -13,7 +13,7 @@ import (
 
 // R8.3.1-3 R7.6.2 R7.5.2: the message is the reservation's, and QUEUED
 // promises no order.
-func TestAConfirmedSendIsQueued(t *testing.T) {
+func TestAConfirmedSendIsQueued(t *testing.T) { // R15.1
 	r, b := &redis{}, &broker{}
 	bubble(t, cfg, r, b, func(p *path) {
 		client, cmd := p.submit()
@@ -40,7 +40,7 @@ func TestAConfirmedSendIsQueued(t *testing.T) {
 // R7.8.1 R7.8.2 R7.8.3 R13.1.6: an unknown send releases nothing, renames
 // nothing, marks nothing; the client hears QUEUED_PENDING_MESSAGE with the
 // reservation that stands.
-func TestASendWithoutConfirmationLeavesTheReservationToTheScanner(t *testing.T) {
+func TestASendWithoutConfirmationLeavesTheReservationToTheScanner(t *testing.T) { // R11.4
 	r := &redis{}
 	b := &broker{send: func(int, []seckill.OrderCreateMessage) error { return errors.New("timeout") }}
 	bubble(t, cfg, r, b, func(p *path) {
