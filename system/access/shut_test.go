@@ -23,7 +23,7 @@ func TestWhileNothingMayBeReserved(t *testing.T) {
 	for _, reason := range []string{seckill.ReasonBrokerBreaker, seckill.ReasonOrderLag, seckill.ReasonRedis} {
 		s, addr := start(t, Config{}, sold{2: true}, shut{newHeld(), reason})
 		c := dial(t, addr)
-		c.send(t, orderOf(1, "r1"), orderOf(2, "r2"))
+		c.send(t, orderOf(1, "r1")+orderOf(2, "r2"))
 		status, a, _ := c.answer(t)
 		if status != 503 || a.Code != seckill.CodeUnavailable || a.Reason != reason || a.RequestID != "r1" || a.RetryAfterMS == 0 {
 			t.Errorf("%d %+v", status, a)

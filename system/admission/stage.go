@@ -19,6 +19,7 @@ const (
 	StageIPLimit
 	StageDeviceLimit
 	StageGate        // the sold-out gate
+	StageValves      // the broker's breaker, and the valves: may anything be reserved now
 	StageInFlightCap // requests on their way to Redis
 	stageCount
 )
@@ -26,7 +27,7 @@ const (
 // StageCount is the number of stages.
 const StageCount = int(stageCount)
 
-var stageNames = [...]string{"request", "process-limit", "token", "user-limit", "ip-limit", "device-limit", "gate", "in-flight-cap"}
+var stageNames = [...]string{"request", "process-limit", "token", "user-limit", "ip-limit", "device-limit", "gate", "valves", "in-flight-cap"}
 
 // String is the stage's name in flags and metrics.
 func (s Stage) String() string {

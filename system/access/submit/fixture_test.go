@@ -201,6 +201,10 @@ func (p *path) submitSKU(activity, sku int64) (*client, seckill.SubmitCommand) {
 	p.users++
 	cmd := seckill.SubmitCommand{ActivityID: activity, SKUID: sku, UserID: p.users, RequestID: fmt.Sprintf("r%d", p.users), Quantity: 1}
 	c := &client{began: time.Now()}
+	if reason := p.Refuses(); reason != "" { // as the edge does
+		c.Reply(&seckill.Answer{Code: seckill.CodeUnavailable, RequestID: cmd.RequestID, Reason: reason, RetryAfterMS: submit.RetryAfterMS})
+		return c, cmd
+	}
 	if !p.TryAcquire() {
 		p.t.Fatal("no place")
 	}

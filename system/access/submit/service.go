@@ -236,9 +236,9 @@ func (s *Service) TryAcquire() bool {
 func (s *Service) Submit(cmd seckill.SubmitCommand, to Replier) {
 	s.submit.RLock()
 	defer s.submit.RUnlock()
-	if reason := s.refuses(); reason != "" {
+	if s.closed.Load() {
 		s.inFlight.Add(-1)
-		to.Reply(&seckill.Answer{Code: seckill.CodeUnavailable, RequestID: cmd.RequestID, Reason: reason, RetryAfterMS: 1000})
+		to.Reply(&seckill.Answer{Code: seckill.CodeUnavailable, RequestID: cmd.RequestID, Reason: seckill.ReasonDraining, RetryAfterMS: RetryAfterMS})
 		return
 	}
 	s.Stats.Submitted.Add(1)
@@ -250,9 +250,13 @@ func (s *Service) Submit(cmd seckill.SubmitCommand, to Replier) {
 	}
 }
 
-// refuses is the reason why nothing may be reserved now, "" if it may. Reserved
-// before, everything goes its way.
-func (s *Service) refuses() string {
+// RetryAfterMS is when a request that was not judged may be repeated.
+const RetryAfterMS = 1000
+
+// Refuses is the reason why nothing may be reserved now, "" if it may. It is
+// asked once a request, before TryAcquire: what the breaker lets through is
+// counted. What was reserved before goes its way.
+func (s *Service) Refuses() string {
 	if s.closed.Load() {
 		return seckill.ReasonDraining
 	}
@@ -269,5 +273,5 @@ func (s *Service) refuses() string {
 
 // RateLimited is the answer of a request that was not judged.
 func RateLimited(requestID string) *seckill.Answer {
-	return &seckill.Answer{Code: seckill.CodeRateLimited, RequestID: requestID, RetryAfterMS: 1000}
+	return &seckill.Answer{Code: seckill.CodeRateLimited, RequestID: requestID, RetryAfterMS: RetryAfterMS}
 }
