@@ -31,11 +31,14 @@ func roles(o *options) []*cobra.Command {
 			"--listen 127.0.0.1:8080 --redis 127.0.0.1:6379 --name-server 127.0.0.1:9876 --token-key k1:00112233445566778899aabbccddeeff",
 			o.redisFlags, o.mqFlags, o.tokenFlags, listen, o.tlsFlags, o.limitFlags, o.submitFlags, o.valveFlags),
 		role(app.RoleConsumer, "Turn messages into orders",
-			"consumer runs the order transaction in PostgreSQL, a batch of messages at a time.",
+			"consumer runs the order transaction in PostgreSQL, a batch of messages at a time, and expires\norders that are not paid in time.",
 			`--postgres "$DSN" --name-server 127.0.0.1:9876`,
 			o.postgresFlags, o.mqFlags, func(f *pflag.FlagSet) {
 				f.IntVar(&o.cfg.Consumer.Workers, "workers", o.cfg.Consumer.Workers, "transactions at once; tie it to what the database bears")
 				f.IntVar(&o.cfg.Consumer.Batch, "batch", o.cfg.Consumer.Batch, "messages a transaction")
+				f.DurationVar(&o.cfg.Payment.Window, "payment-window", o.cfg.Payment.Window, "how long a new order may stay unpaid before it expires")
+				f.DurationVar(&o.cfg.Payment.Sweeper.Every, "sweep-every", o.cfg.Payment.Sweeper.Every, "between two looks for overdue orders that no message reminded of")
+				f.DurationVar(&o.cfg.Payment.Sweeper.Grace, "sweep-grace", o.cfg.Payment.Sweeper.Grace, "how long after its time an order is left to its message")
 			}),
 		role(app.RoleScanner, "Resend reservations whose send was never confirmed",
 			"scanner takes over what an access process left behind, with the original message id, and hands what it cannot bring home\n"+
@@ -52,8 +55,8 @@ func roles(o *options) []*cobra.Command {
 			"outbox publishes event_outbox to RocketMQ, and its projector applies the events to Redis, each once.",
 			`--redis 127.0.0.1:6379 --postgres "$DSN" --name-server 127.0.0.1:9876`,
 			o.redisFlags, o.postgresFlags, o.mqFlags),
-		role(app.RoleOrders, "Serve what became of a request",
-			"orders answers GET /v1/seckill/requests/{id}, /reservations/{id} and /orders/{id}, to their owner only.",
+		role(app.RoleOrders, "Serve what became of a request, payment and cancellation",
+			"orders answers GET /v1/seckill/requests/{id}, /reservations/{id} and /orders/{id}, and takes\nPOST /v1/seckill/orders/{id}/pay and /cancel, from their owner only.",
 			`--listen 127.0.0.1:8081 --redis 127.0.0.1:6379 --postgres "$DSN" --token-key k1:00112233445566778899aabbccddeeff`,
 			o.redisFlags, o.postgresFlags, o.tokenFlags, listen, o.tlsFlags),
 		role(app.RoleReconcile, "Hold the three stores against each other, and mend what may be mended",

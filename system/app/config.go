@@ -12,7 +12,9 @@ import (
 	"github.com/hotsku/hotsku/system/access"
 	"github.com/hotsku/hotsku/system/access/submit"
 	"github.com/hotsku/hotsku/system/dlq"
+	"github.com/hotsku/hotsku/system/lifecycle"
 	"github.com/hotsku/hotsku/system/mq"
+	"github.com/hotsku/hotsku/system/order"
 	"github.com/hotsku/hotsku/system/reconcile"
 	"github.com/hotsku/hotsku/system/reservation"
 	"github.com/hotsku/hotsku/system/scanner"
@@ -40,6 +42,7 @@ type Config struct {
 	Valves   valve.WatcherConfig
 	Scanner  scanner.Config
 	Consumer ConsumerConfig
+	Payment  PaymentConfig
 
 	Reconcile   reconcile.Config
 	DeadLetters dlq.Automatic // their automatic replay
@@ -64,6 +67,7 @@ func ConfigDefault() Config {
 		Access: access.ConfigDefault, Submit: submit.ConfigDefault, Scanner: scanner.ConfigDefault,
 		Breaker: valve.BreakerConfigDefault, Valves: valve.WatcherConfigDefault,
 		Consumer:  ConsumerConfig{Workers: 2, Batch: 128},
+		Payment:   PaymentConfig{Window: order.PaymentWindowDefault, Sweeper: lifecycle.SweeperConfigDefault},
 		Reconcile: reconcile.ConfigDefault, DeadLetters: dlq.AutomaticDefault,
 		Drain: 10 * time.Second,
 	}
@@ -146,6 +150,8 @@ func needsMQ(c *Config) error {
 	}
 	return c.MQ.Validate()
 }
+
+func needsPayment(c *Config) error { return c.Payment.validate() }
 
 func needsConsumer(c *Config) error {
 	return c.consumer(seckill.TopicOrderCreate, seckill.GroupOrder).Validate()

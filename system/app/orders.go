@@ -9,12 +9,14 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/hotsku/hotsku/system/lifecycle"
 	"github.com/hotsku/hotsku/system/orders"
 	"github.com/hotsku/hotsku/system/telemetry"
 )
 
-// ordersPool bounds the query service's connections: its rate-limited way
-// back to PostgreSQL when Redis is down (R7.11.6).
+// ordersPool bounds the query service's connections, its rate-limited way
+// back to PostgreSQL when Redis is down (R7.11.6); payments and cancellations
+// have as many of their own.
 const ordersPool = 4
 
 // Bounds of the query endpoints; fasthttp's server serves them as it is.
@@ -31,11 +33,16 @@ func (a *App) runOrders(ctx context.Context, p *process) error {
 	if err != nil {
 		return err
 	}
-	pool, err := p.pool(ctx, ordersPool, nil)
+	pool, err := p.pool(ctx, 2*ordersPool, nil)
 	if err != nil {
 		return err
 	}
-	service, err := orders.New(orders.Config{Cache: store, Pool: pool, FallbackLimit: ordersPool, Log: a.log})
+	decider, err := lifecycle.New(lifecycle.Config{Pool: pool, Log: a.log})
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	endMetrics(p.metrics, decider.Stats())
+	service, err := orders.New(orders.Config{Cache: store, Pool: pool, Ender: decider, EndLimit: ordersPool, FallbackLimit: ordersPool, Log: a.log})
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrConfig, err)
 	}
@@ -50,6 +57,8 @@ func (a *App) runOrders(ctx context.Context, p *process) error {
 	telemetry.Counter(p.metrics, "query_cache_failures_total", "Looks into Redis that failed.", nil, &stats.CacheFails)
 	telemetry.Counter(p.metrics, "query_fallbacks_total", "Looks into PostgreSQL.", nil, &stats.Fallbacks)
 	telemetry.Counter(p.metrics, "query_store_failures_total", "Looks into PostgreSQL that failed.", nil, &stats.StoreFails)
+	telemetry.Counter(p.metrics, "query_cache_rebuilt_total", "Keys put back into Redis, or decisions written there.", nil, &stats.Rebuilt)
+	telemetry.Counter(p.metrics, "query_cache_rebuild_failures_total", "Rebuilds that failed.", nil, &stats.RebuildFails)
 	telemetry.Counter(p.metrics, "query_rate_limited_total", "Queries turned away to spare PostgreSQL.", nil, &stats.RateLimited)
 
 	ln, err := a.listen(a.cfg.Listen)

@@ -44,7 +44,7 @@ type part struct {
 func (r Role) part() (part, error) {
 	known, ok := map[Role]part{
 		RoleAccess:    {(*App).runAccess, []need{needsRedis, needsMQ, needsListen, needsTLS, needsAccess, needsSubmit}, true},
-		RoleConsumer:  {(*App).runConsumer, []need{needsPostgres, needsMQ, needsConsumer}, false},
+		RoleConsumer:  {(*App).runConsumer, []need{needsPostgres, needsMQ, needsConsumer, needsPayment}, false},
 		RoleScanner:   {(*App).runScanner, []need{needsRedis, needsMQ, needsScanner, needsPostgres}, false},
 		RoleOutbox:    {(*App).runOutbox, []need{needsRedis, needsPostgres, needsMQ, needsConsumer}, false},
 		RoleOrders:    {(*App).runOrders, []need{needsRedis, needsPostgres, needsListen, needsTLS}, true},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/hotsku/hotsku/system/lifecycle"
 	"github.com/hotsku/hotsku/system/mq"
 	"github.com/hotsku/hotsku/system/order"
 	"github.com/hotsku/hotsku/system/outbox"
@@ -31,12 +32,12 @@ func (a *App) rand() *rand.Rand {
 }
 
 func (a *App) runConsumer(ctx context.Context, p *process) error {
-	pool, err := p.pool(ctx, a.cfg.Consumer.Workers+1, postgres.ConsumerSettings())
+	pool, err := p.pool(ctx, a.cfg.Consumer.Workers+1+expiryConns, postgres.ConsumerSettings())
 	if err != nil {
 		return err
 	}
 	processor, err := order.New(order.Config{Pool: pool, IDs: seckill.NewIDGenerator(time.Now, a.seed),
-		Rand: a.rand(), Hit: a.wiring.Hit, Log: a.log, BatchLimit: a.cfg.Consumer.Batch})
+		Rand: a.rand(), Hit: a.wiring.Hit, Log: a.log, BatchLimit: a.cfg.Consumer.Batch, PaymentWindow: a.cfg.Payment.Window})
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrConfig, err)
 	}
@@ -52,7 +53,11 @@ func (a *App) runConsumer(ctx context.Context, p *process) error {
 	if err != nil {
 		return err
 	}
-	return c.Run(ctx, func() { p.announce("") })
+	e, err := a.newExpiry(ctx, p, pool)
+	if err != nil {
+		return err
+	}
+	return e.runWith(ctx, c, func() { p.announce("") })
 }
 
 func consumerMetrics(r prometheus.Registerer, s *order.Stats) {
@@ -82,7 +87,16 @@ func (a *App) runOutbox(ctx context.Context, p *process) error {
 	if err != nil {
 		return err
 	}
-	publisher, err := outbox.New(outbox.Config{Pool: pool, Sender: sender, Hit: a.wiring.Hit, Log: a.log})
+	if err := mq.CheckTopics(ctx, a.cfg.MQ, seckill.TopicExpiry); err != nil {
+		return err
+	}
+	scheduler, err := lifecycle.NewScheduler(sender, sender, time.Now, a.log)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	telemetry.Counter(p.metrics, "expiry_scheduled_total", "New orders whose expiry checks the broker confirmed.", nil, &scheduler.Scheduled)
+	telemetry.Counter(p.metrics, "expiry_schedule_failures_total", "Expiry checks not confirmed: left to the sweeper.", nil, &scheduler.Fails)
+	publisher, err := outbox.New(outbox.Config{Pool: pool, Sender: scheduler, Hit: a.wiring.Hit, Log: a.log})
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrConfig, err)
 	}

@@ -27,6 +27,7 @@ type Store interface {
 	ReadLog(ctx context.Context, activityID, skuID int64, after string) ([]reservation.Change, bool, error)
 	LookupRequest(ctx context.Context, activityID, skuID int64, requestID string) (reservation.Reservation, bool, error)
 	LookupReservation(ctx context.Context, activityID, skuID int64, reservationID string) (reservation.Reservation, bool, error)
+	Restore(ctx context.Context, d reservation.Decided) (int, error)
 	Stock(ctx context.Context, activityID, skuID int64) (int64, error)
 	Books(ctx context.Context, activityID, skuID int64) (reservation.Books, error)
 	LookupReservations(ctx context.Context, activityID, skuID int64, ids []string) (map[string]reservation.Reservation, error)
@@ -37,6 +38,7 @@ type Store interface {
 type Producer interface {
 	SendOrderCreates(messages []seckill.OrderCreateMessage) error
 	SendEvents(ctx context.Context, events []seckill.Event) error
+	SendExpiryCheck(ctx context.Context, c seckill.ExpiryCheck, after time.Duration) error
 }
 
 // Wiring is what may be replaced: scripts, and a wrapper around each port.

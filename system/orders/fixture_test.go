@@ -13,6 +13,7 @@ import (
 
 	"github.com/hotsku/hotsku/lua"
 	"github.com/hotsku/hotsku/system/activity"
+	"github.com/hotsku/hotsku/system/lifecycle"
 	"github.com/hotsku/hotsku/system/order"
 	"github.com/hotsku/hotsku/system/orders"
 	"github.com/hotsku/hotsku/system/postgres"
@@ -95,7 +96,9 @@ func (f *fixture) must(err error) {
 func (f *fixture) service(tweak ...func(*orders.Config)) *orders.Service {
 	f.Helper()
 	// Generous limits: a busy machine must not turn into an outage.
-	c := orders.Config{Cache: f.cache, Pool: f.pool, SettleAfter: time.Nanosecond, AskAfter: time.Nanosecond,
+	ender, err := lifecycle.New(lifecycle.Config{Pool: f.pool})
+	f.must(err)
+	c := orders.Config{Cache: f.cache, Pool: f.pool, Ender: ender, SettleAfter: time.Nanosecond, AskAfter: time.Nanosecond,
 		CacheTimeout: 10 * time.Second, StoreTimeout: 10 * time.Second, FallbackWait: 10 * time.Second}
 	for _, t := range tweak {
 		t(&c)

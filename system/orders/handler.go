@@ -28,7 +28,7 @@ type handler struct {
 	codecs  sync.Pool // of *seckill.TokenCodec, which are for one user at a time
 }
 
-// Handler serves GET on the three paths. keys verify the eligibility tokens;
+// Handler serves GET on the three paths, and POST of an order's end. keys verify the eligibility tokens;
 // a token speaks for its user in its activity. Requests end with ctx.
 func Handler(ctx context.Context, service *Service, keys ...seckill.TokenKey) (fasthttp.RequestHandler, error) {
 	if _, err := seckill.NewTokenCodec(keys...); err != nil {
@@ -61,6 +61,9 @@ func (h *handler) serve(rc *fasthttp.RequestCtx) {
 
 func (h *handler) answer(rc *fasthttp.RequestCtx) seckill.Answer {
 	path := string(rc.Path())
+	if rc.IsPost() {
+		return h.end(rc, path)
+	}
 	if !rc.IsGet() {
 		return notFound(rc)
 	}
@@ -101,6 +104,31 @@ func (h *handler) reservation(rc *fasthttp.RequestCtx, badID error, ask func(k s
 		return seckill.Answer{Code: seckill.CodeForbidden, Reason: "the token is for another activity"}
 	}
 	return ask(k, who.UserID)
+}
+
+// end serves POST ID/pay and ID/cancel.
+func (h *handler) end(rc *fasthttp.RequestCtx, path string) seckill.Answer {
+	rest, ok := strings.CutPrefix(path, pathOrders)
+	id, what, _ := strings.Cut(rest, "/")
+	call := h.service.Pay
+	switch {
+	case ok && what == "pay":
+	case ok && what == "cancel":
+		call = h.service.Cancel
+	default:
+		return notFound(rc)
+	}
+	if err := checkID("order_id", id, seckill.OrderIDPrefix); err != nil {
+		return invalid(err)
+	}
+	if body := bytes.TrimSpace(rc.PostBody()); len(body) > 0 && string(body) != "{}" {
+		return invalid(&seckill.FieldError{Field: "body", Reason: "must be empty or {}: the path says it all"})
+	}
+	who, err := h.authenticate(rc)
+	if err != nil {
+		return unauthenticated(err)
+	}
+	return call(h.ctx, who.ActivityID, who.UserID, id)
 }
 
 func (h *handler) order(rc *fasthttp.RequestCtx, id string) seckill.Answer {

@@ -80,7 +80,7 @@ func TestHandlerAnswersByTheContract(t *testing.T) { // R9.1.1, R9.1.2
 		"bad before the token": {"GET", "/v1/seckill/requests/r1", "", seckill.CodeInvalidRequest, "activity_id"},
 		"another method":       {"POST", "/v1/seckill/requests/r1" + query, mine, seckill.CodeNotFound, ""},
 		"another path":         {"GET", "/v1/seckill/hello", mine, seckill.CodeNotFound, ""},
-		"more path":            {"GET", "/v1/seckill/orders/" + order.OrderID + "/pay", mine, seckill.CodeNotFound, ""},
+		"pay is no query":      {"GET", "/v1/seckill/orders/" + order.OrderID + "/pay", mine, seckill.CodeNotFound, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, rc := get(test.method, test.uri, test.auth)

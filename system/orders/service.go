@@ -28,6 +28,10 @@ import (
 type Cache interface {
 	LookupRequest(ctx context.Context, activityID, skuID int64, requestID string) (r reservation.Reservation, found bool, err error)
 	LookupReservation(ctx context.Context, activityID, skuID int64, reservationID string) (r reservation.Reservation, found bool, err error)
+	// Restore puts back what Redis lost of a decided reservation.
+	Restore(ctx context.Context, d reservation.Decided) (restored int, err error)
+	// Apply writes a decision where the projector has not yet.
+	Apply(ctx context.Context, activityID, skuID int64, events []seckill.Event) (reservation.Applied, error)
 	// Stock is the number of units that may still be reserved.
 	Stock(ctx context.Context, activityID, skuID int64) (int64, error)
 }
@@ -40,9 +44,12 @@ const (
 	FallbackWaitDefault  = 100 * time.Millisecond
 	AskAfterDefault      = time.Second
 	SettleAfterDefault   = 10 * time.Minute
+	EndLimitDefault      = 4
+	EndWaitDefault       = time.Second
 )
 
-// retryAfterMS is what a caller turned away by the fallback's limit is told.
+// retryAfterMS is what a caller turned away by a limit is told, or one whose
+// order could not be looked at.
 const retryAfterMS = 500
 
 // Config is what a Service works with. Zero values take the defaults where
@@ -50,6 +57,12 @@ const retryAfterMS = 500
 type Config struct {
 	Cache Cache
 	Pool  *pgxpool.Pool
+	// Ender pays and cancels orders.
+	Ender Ender
+	// EndLimit bounds how many orders are ended at once; a call that finds no
+	// place within EndWait is RATE_LIMITED.
+	EndLimit int
+	EndWait  time.Duration
 	// CacheTimeout and StoreTimeout bound one look into Redis and PostgreSQL.
 	CacheTimeout, StoreTimeout time.Duration
 	// FallbackLimit bounds how many queries ask PostgreSQL at once, so that
@@ -76,6 +89,9 @@ type Stats struct {
 	Fallbacks    atomic.Int64 // looks into PostgreSQL
 	StoreFails   atomic.Int64
 	RateLimited  atomic.Int64
+	Rebuilt      atomic.Int64 // keys put back into Redis, or decisions written there
+	RebuildFails atomic.Int64
+	EndFails     atomic.Int64 // payments and cancellations with unknown outcome
 }
 
 // Service answers queries. Safe for concurrent use.
@@ -83,6 +99,7 @@ type Service struct {
 	cfg     Config
 	stats   Stats
 	places  chan struct{} // one for each query that may ask PostgreSQL
+	ending  chan struct{} // one for each payment and cancellation under way
 	settled sync.Map      // sku -> struct{}: proved once, true for ever
 }
 
@@ -95,6 +112,10 @@ func New(c Config) (*Service, error) {
 	setDefault(&c.FallbackWait, FallbackWaitDefault)
 	setDefault(&c.AskAfter, AskAfterDefault)
 	setDefault(&c.SettleAfter, SettleAfterDefault)
+	setDefault(&c.EndWait, EndWaitDefault)
+	if c.EndLimit == 0 {
+		c.EndLimit = EndLimitDefault
+	}
 	if c.FallbackLimit == 0 {
 		c.FallbackLimit = FallbackLimitDefault
 	}
@@ -105,14 +126,16 @@ func New(c Config) (*Service, error) {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	switch {
-	case c.Cache == nil || c.Pool == nil:
-		return nil, errors.New("orders service: cache and pool are required")
+	case c.Cache == nil || c.Pool == nil || c.Ender == nil:
+		return nil, errors.New("orders service: cache, pool and ender are required")
+	case c.EndLimit < 1 || c.EndLimit > 1000:
+		return nil, fmt.Errorf("orders service: end limit %d: must be 1 to 1000", c.EndLimit)
 	case c.FallbackLimit < 1 || c.FallbackLimit > 1000:
 		return nil, fmt.Errorf("orders service: fallback limit %d: must be 1 to 1000", c.FallbackLimit)
-	case c.CacheTimeout < 0 || c.StoreTimeout < 0 || c.FallbackWait < 0 || c.AskAfter < 0 || c.SettleAfter < 0:
+	case c.CacheTimeout < 0 || c.StoreTimeout < 0 || c.FallbackWait < 0 || c.AskAfter < 0 || c.SettleAfter < 0 || c.EndWait < 0:
 		return nil, errors.New("orders service: a duration is negative")
 	}
-	return &Service{cfg: c, places: make(chan struct{}, c.FallbackLimit)}, nil
+	return &Service{cfg: c, places: make(chan struct{}, c.FallbackLimit), ending: make(chan struct{}, c.EndLimit)}, nil
 }
 
 func setDefault(d *time.Duration, value time.Duration) {
@@ -155,10 +178,10 @@ func (s *Service) ByReservation(ctx context.Context, activityID, skuID, userID i
 // activityID is the one the caller's token speaks for.
 func (s *Service) ByOrder(ctx context.Context, activityID, userID int64, orderID string) seckill.Answer {
 	unknown := seckill.Answer{Code: seckill.CodeProcessing, OrderID: orderID}
-	if !s.enter(ctx) {
+	if !enter(ctx, s.places, s.cfg.FallbackWait) {
 		return s.rateLimited()
 	}
-	defer s.leave()
+	defer func() { <-s.places }()
 	r, found, err := s.readOrder(ctx, orderID)
 	switch {
 	case err != nil, !found:
@@ -186,13 +209,13 @@ func (s *Service) reservation(ctx context.Context, k sku, userID int64,
 			return answer
 		}
 	}
-	if !s.enter(ctx) {
+	if !enter(ctx, s.places, s.cfg.FallbackWait) {
 		if inCache { // true, if not the newest
 			return answer
 		}
 		return s.rateLimited()
 	}
-	defer s.leave()
+	defer func() { <-s.places }()
 	r, found, err := stored(ctx)
 	if err == nil && !found && !inCache && cacheErr == nil && s.allDecided(ctx, k) {
 		// Asked again, for its decision may have come between the two.
@@ -205,6 +228,9 @@ func (s *Service) reservation(ctx context.Context, k sku, userID int64,
 		return answer
 	case r.userID != userID:
 		return forbidden()
+	}
+	if cacheErr == nil {
+		s.rebuild(ctx, k, &r, inCache)
 	}
 	return r.answer()
 }

@@ -27,6 +27,11 @@ type record struct {
 	reservationID, requestID, status, orderID string
 	userID                                    int64
 	activityID                                int64 // of an order only
+
+	// of a reservation only
+	messageID             string
+	returnStock           bool
+	reservedAt, decidedAt time.Time
 }
 
 func (r *record) answer() seckill.Answer {
@@ -36,17 +41,17 @@ func (r *record) answer() seckill.Answer {
 	}
 }
 
-// enter takes a place at PostgreSQL, waiting for one within bounds.
-func (s *Service) enter(ctx context.Context) bool {
+// enter takes a place, waiting for one within bounds.
+func enter(ctx context.Context, places chan struct{}, limit time.Duration) bool {
 	select {
-	case s.places <- struct{}{}:
+	case places <- struct{}{}:
 		return true
 	default:
 	}
-	timer := time.NewTimer(s.cfg.FallbackWait)
+	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
-	case s.places <- struct{}{}:
+	case places <- struct{}{}:
 		return true
 	case <-timer.C:
 	case <-ctx.Done():
@@ -54,11 +59,10 @@ func (s *Service) enter(ctx context.Context) bool {
 	return false
 }
 
-func (s *Service) leave() { <-s.places }
-
 // read finds a decided reservation.
 func (s *Service) read(ctx context.Context, sql string, args ...any) (r record, found bool, err error) {
-	found, err = s.queryRow(ctx, sql, args, &r.reservationID, &r.userID, &r.requestID, &r.status, &r.orderID)
+	found, err = s.queryRow(ctx, sql, args, &r.reservationID, &r.userID, &r.requestID, &r.status, &r.orderID,
+		&r.messageID, &r.returnStock, &r.reservedAt, &r.decidedAt)
 	return r, found, err
 }
 

@@ -82,7 +82,7 @@ type Store struct {
 	cfg Config
 	rdb *redis.Client
 
-	warm, setStatus, reserve, markSent, noteFailure, claimDue, setAside, apply, postSignals script
+	warm, setStatus, reserve, markSent, noteFailure, claimDue, setAside, apply, restore, postSignals script
 }
 
 // New returns a store over the scripts in files (package lua). It does not
@@ -96,7 +96,7 @@ func New(cfg Config, files fs.FS) (*Store, error) {
 	for name, dst := range map[string]*script{
 		"warm.lua": &s.warm, "set_status.lua": &s.setStatus, "reserve.lua": &s.reserve,
 		"mark_sent.lua": &s.markSent, "note_failure.lua": &s.noteFailure, "claim_due.lua": &s.claimDue,
-		"set_aside.lua": &s.setAside, "apply.lua": &s.apply, "post_signals.lua": &s.postSignals,
+		"set_aside.lua": &s.setAside, "apply.lua": &s.apply, "restore.lua": &s.restore, "post_signals.lua": &s.postSignals,
 	} {
 		var err error
 		if *dst, err = loadScript(files, name); err != nil {
@@ -126,7 +126,7 @@ func (s *Store) Check(ctx context.Context) error {
 	if p := policy["maxmemory-policy"]; p != "noeviction" {
 		return fmt.Errorf("redis at %s has maxmemory-policy %q: set it to noeviction, evicted keys would be sold again", s.cfg.Addr, p)
 	}
-	for _, sc := range []script{s.warm, s.setStatus, s.reserve, s.markSent, s.noteFailure, s.claimDue, s.setAside, s.apply, s.postSignals} {
+	for _, sc := range []script{s.warm, s.setStatus, s.reserve, s.markSent, s.noteFailure, s.claimDue, s.setAside, s.apply, s.restore, s.postSignals} {
 		if err := sc.Load(ctx, s.rdb).Err(); err != nil {
 			return wrap("load script "+sc.name, err)
 		}
