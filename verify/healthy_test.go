@@ -20,6 +20,8 @@ func TestHealthyRunsRaiseNothing(t *testing.T) {
 			sameUser: rapid.Uint32Range(0, 100).Draw(t, "same user"),
 			rejects:  rapid.Bool().Draw(t, "rejects"),
 			failures: rapid.Bool().Draw(t, "failures"),
+			ends:     rapid.Bool().Draw(t, "ends"),
+			resell:   rapid.Bool().Draw(t, "resell"),
 		}
 		o.conflict = rapid.Uint32Range(0, o.repeat).Draw(t, "conflict")
 		o.tokens = rapid.Int64Range(max(1, o.stock-3), o.stock).Draw(t, "tokens")

@@ -5,12 +5,14 @@ import (
 	"strings"
 
 	"github.com/hotsku/hotsku/system/seckill"
+	"github.com/hotsku/hotsku/verify/rundir"
 )
 
 // conservation is I3: every unit, by token id, is in exactly one place: free,
 // claimed by exactly one live order, sold, or released; and as many units
 // exist as were issued. At quiescence every reservation is in exactly one:
-// ordered, compensated, or set aside, once; and each order is for one unit.
+// ordered, compensated, or set aside, once; each order is for one unit, and
+// ended as its reservation did.
 // Sums alone do not count: one unit too many and another missing are two
 // violations, not none.
 var conservation = check{id: "I3", name: "conservation",
@@ -92,6 +94,11 @@ func placeWords(places []string) string {
 func (s *sale) judgeEnds(f *finding) {
 	for _, r := range s.reservations {
 		f.check(1)
+		for _, o := range r.orders {
+			if want := reservationOf(o); r.row != nil && !r.status().Rejected() && r.status() != want {
+				f.violate("%s: %s ended its reservation as %s, and PostgreSQL says %s", s.key(), orderWords(o), want, r.status())
+			}
+		}
 		if r.rows > 1 {
 			f.violate("%s: reservation %s may be decided once, and PostgreSQL decided it %d times: %+d", s.key(), r, r.rows, r.rows-1)
 		}
@@ -104,6 +111,18 @@ func (s *sale) judgeEnds(f *finding) {
 				s.key(), r, found, len(ends)-1)
 		}
 	}
+}
+
+// reservationOf is how the reservation of an order stands by the order's
+// status.
+func reservationOf(o *rundir.OrderRow) seckill.ReservationStatus {
+	switch seckill.OrderStatus(o.Status) {
+	case seckill.OrderCancelled:
+		return seckill.StatusCancelled
+	case seckill.OrderExpired:
+		return seckill.StatusExpired
+	}
+	return seckill.StatusOrderCreated
 }
 
 // ends lists the ends the reservation has come to. An order that expired or

@@ -83,7 +83,7 @@ func (s *sale) judgeShown(r *reservation, user int64, f *finding) {
 		f.violate("%s: user %d's reservation %s ended as %s, and the query cannot show it: Redis has no such reservation", s.key(), user, r.id, status)
 	case r.hash.status != string(status),
 		!status.Rejected() && r.hash.orderID != deref(r.row.OrderID),
-		status.Rejected() && r.hash.compensatedAt == 0:
+		status.Compensated() && r.hash.compensatedAt == 0:
 		f.violate("%s: user %d's reservation %s ended as %s %s, and the query shows %s",
 			s.key(), user, r.id, status, deref(r.row.OrderID), r.hashWords())
 	}

@@ -59,7 +59,8 @@ func (s *sale) judgeEvents(r *reservation, f *finding) {
 			s.key(), r, statusWords(status), want, n, n-want)
 	}
 	created := len(r.events) - len(compensations)
-	if ordered := status == seckill.StatusOrderCreated; ordered && created != 1 || status.Rejected() && created != 0 {
+	ordered := status == seckill.StatusOrderCreated || status == seckill.StatusExpired || status == seckill.StatusCancelled
+	if ordered && created != 1 || status.Rejected() && created != 0 {
 		f.violate("%s: reservation %s ended as %s, and PostgreSQL made %d ORDER_CREATED events for it", s.key(), r, status, created)
 	}
 	if !status.Compensated() {

@@ -159,6 +159,9 @@ const (
 	entryIssue  = "ISSUE"
 	entrySale   = "SALE"
 	entryReject = "REJECT"
+	entryPay    = "PAY"
+	entryCancel = "CANCEL"
+	entryExpire = "EXPIRE"
 )
 
 func (e *evidence) ledgerRow(l *rundir.LedgerRow) {
@@ -174,6 +177,9 @@ func (e *evidence) ledgerRow(l *rundir.LedgerRow) {
 	case entryReject:
 		r := s.reservation(l.ReservationID)
 		r.rejects = append(r.rejects, l)
+	case entryPay, entryCancel, entryExpire:
+		r := s.reservation(l.ReservationID)
+		r.closings = append(r.closings, l)
 	}
 }
 

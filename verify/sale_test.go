@@ -2,6 +2,7 @@ package verify
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/hotsku/hotsku/loadgen/history"
@@ -158,10 +159,51 @@ func (w *world) decide(r *simReservation, at int64) {
 	if err != nil {
 		panic(err)
 	}
+	if row.OrderID != nil && w.ends && w.chance(800) {
+		i, o := len(w.reservations), len(w.orders)-1
+		w.schedule(at+w.between(500_000, 40_000_000), func(at int64) { w.end(r, i, o, at) })
+	}
 	w.reservations = append(w.reservations, row)
 	w.ledger = append(w.ledger, entry)
 	w.inbox = append(w.inbox, rundir.InboxRow{ConsumerGroup: seckill.GroupOrder, MessageID: row.MessageID, ReservationID: r.id, CommittedAt: committed})
 	w.outbox = append(w.outbox, rundir.OutboxRow{EventID: int64(len(w.outbox) + 1), EventType: ev.EventType, AggregateID: r.id, Payload: payload, PublishedAt: &committed})
+}
+
+// end pays, cancels or expires order o, of reservation row i.
+func (w *world) end(r *simReservation, i, o int, at int64) {
+	order, row := &w.orders[o], &w.reservations[i]
+	token := slices.IndexFunc(w.tokens, func(t rundir.TokenRow) bool { return t.TokenID == order.InventoryTokenID })
+	t := &w.tokens[token]
+	committed := w.wall(at)
+	entry := rundir.LedgerRow{LedgerID: int64(len(w.ledger) + 1), ActivityID: activityID, SKUID: skuID, ReservationID: r.id,
+		OrderID: &r.order, TokenID: &t.TokenID, CommittedAt: committed}
+	order.CommittedAt = committed
+	w.inbox = append(w.inbox, rundir.InboxRow{ConsumerGroup: seckill.InboxOrderEnd, MessageID: seckill.EndIDOf(r.id), ReservationID: r.id, CommittedAt: committed})
+	switch w.rng.IntN(3) {
+	case 0:
+		order.Status, t.Status, entry.EntryType = "PAID", "SOLD", "PAY"
+		w.ledger = append(w.ledger, entry)
+		return
+	case 1:
+		r.status, order.Status, entry.EntryType = seckill.StatusCancelled, "CANCELLED", "CANCEL"
+	case 2:
+		r.status, order.Status, entry.EntryType = seckill.StatusExpired, "EXPIRED", "EXPIRE"
+	}
+	t.Status, t.OrderID, t.ReservationID = "RELEASED", nil, nil
+	if w.resell {
+		t.Status, entry.Delta, entry.RedisReturn = "AVAILABLE", 1, 1
+		w.free = append(w.free, token)
+	}
+	w.ledger = append(w.ledger, entry)
+	row.Status, row.ReturnStock, row.CommittedAt = string(r.status), w.resell, committed
+	ev := seckill.Event{SchemaVersion: 1, EventType: seckill.EventCompensate, OperationID: seckill.OperationIDOf(r.id), ReservationID: r.id,
+		ActivityID: activityID, SKUID: skuID, UserID: r.user, OrderID: r.order, Status: r.status, ReturnStock: w.resell}
+	payload, err := json.Marshal(ev)
+	if err != nil {
+		panic(err)
+	}
+	w.outbox = append(w.outbox, rundir.OutboxRow{EventID: int64(len(w.outbox) + 1), EventType: ev.EventType, AggregateID: r.id, Payload: payload, PublishedAt: &committed})
+	w.schedule(at+w.between(500_000, 10_000_000), func(at int64) { w.compensate(r, w.resell, at) })
 }
 
 // compensate is the projector.

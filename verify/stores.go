@@ -51,7 +51,8 @@ type reservation struct {
 	orders   []*rundir.OrderRow
 	sales    []*rundir.LedgerRow
 	rejects  []*rundir.LedgerRow
-	inbox    []string // message ids seen by the order consumers
+	closings []*rundir.LedgerRow // how the order ended: paid, cancelled, expired
+	inbox    []string            // message ids seen by the order consumers
 	messages []storedMessage
 	events   []seckill.Event
 }

@@ -45,6 +45,8 @@ type world struct {
 	byUser  map[int64]*simReservation
 	byReq   map[uint32]*simReservation
 	rejects bool
+	ends    bool
+	resell  bool
 }
 
 type simReservation struct {
@@ -89,6 +91,8 @@ type options struct {
 	conflict  uint32
 	sameUser  uint32
 	rejects   bool  // some reservations end rejected, their units return
+	ends      bool  // some orders are paid, cancelled, or expire
+	resell    bool  // their units are sold again
 	failures  bool  // some requests get no answer
 	step      int64 // ns between requests; long enough, returned units sell again
 	contracts []string
@@ -117,11 +121,11 @@ func simulate(o options) *world {
 	}
 	w := &world{
 		rng: rand.New(rand.NewPCG(o.seed, 1)), start: time.Date(2026, 3, 1, 9, 30, 0, 0, time.UTC),
-		stock: o.stock, byUser: map[int64]*simReservation{}, byReq: map[uint32]*simReservation{}, rejects: o.rejects,
+		stock: o.stock, byUser: map[int64]*simReservation{}, byReq: map[uint32]*simReservation{}, rejects: o.rejects, ends: o.ends, resell: o.resell,
 	}
 	w.plan = rundir.Plan{
 		Schema: rundir.PlanSchema, Name: "bench", Seed: o.seed, Scheme: "redis-mq-token", Command: "hotsku bench", CreatedAt: w.start,
-		Activities: []rundir.Activity{{ActivityID: activityID, SKUID: skuID, Stock: o.stock, Tokens: o.tokens, Version: 1,
+		Activities: []rundir.Activity{{ActivityID: activityID, SKUID: skuID, Stock: o.stock, Tokens: o.tokens, Version: 1, Resell: o.resell,
 			StartsAt: w.start.Add(-time.Minute), EndsAt: w.start.Add(time.Hour)}},
 		Workload: rundir.Workload{Seed: o.seed, FirstUser: 1000, RepeatPermille: o.repeat, ConflictPermille: o.conflict, SameUserPermille: o.sameUser},
 		Load:     rundir.LoadPlan{RatePerS: int64(time.Second) / o.step, DurationMS: o.requests * o.step / 1e6, Scheduled: o.requests, Connections: 2, Depth: 8, TimeoutMS: 1000},

@@ -151,7 +151,7 @@ type (
 		ReservationID string    `json:"reservation_id"`
 		OrderID       *string   `json:"order_id"`
 		TokenID       *int64    `json:"token_id"`
-		EntryType     string    `json:"entry_type"` // ISSUE, SALE, REJECT
+		EntryType     string    `json:"entry_type"` // ISSUE, SALE, REJECT, PAY, CANCEL, EXPIRE
 		Delta         int64     `json:"delta"`
 		RedisReturn   int64     `json:"redis_return"`
 		CommittedAt   time.Time `json:"committed_at"`
