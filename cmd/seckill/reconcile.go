@@ -61,6 +61,9 @@ func addOnce(o *options, cmd *cobra.Command) {
 			return err
 		}
 		reports, err := app.New(o.cfg, app.DefaultWiring(faultpoint.Hit), log, seed, nil).ReconcileOnce(cmd.Context(), dryRun)
+		if err != nil && len(reports) == 0 {
+			return err
+		}
 		return errors.Join(printReports(cmd.OutOrStdout(), reports, asJSON), err)
 	}
 }

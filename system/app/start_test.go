@@ -16,7 +16,7 @@ import (
 	"github.com/hotsku/hotsku/system/seckill"
 )
 
-var roles = []app.Role{app.RoleAccess, app.RoleConsumer, app.RoleScanner, app.RoleOutbox, app.RoleOrders}
+var roles = []app.Role{app.RoleAccess, app.RoleConsumer, app.RoleScanner, app.RoleOutbox, app.RoleOrders, app.RoleReconcile}
 
 // unreachable is a configuration that is complete and leads nowhere.
 func unreachable() app.Config {
@@ -43,10 +43,10 @@ func TestConfigurationsThatAreNone(t *testing.T) {
 		roles []app.Role
 		hint  string
 	}{
-		"no Redis":               {func(c *app.Config) { c.Redis.Addr = "" }, []app.Role{"access", "scanner", "outbox", "orders"}, "--redis"},
+		"no Redis":               {func(c *app.Config) { c.Redis.Addr = "" }, []app.Role{"access", "scanner", "outbox", "orders", "reconcile"}, "--redis"},
 		"Redis without a port":   {func(c *app.Config) { c.Redis.Addr = "localhost" }, []app.Role{"access", "scanner", "outbox", "orders"}, "host:port"},
-		"no PostgreSQL":          {func(c *app.Config) { c.Postgres = "" }, []app.Role{"consumer", "scanner", "outbox", "orders"}, "--postgres"},
-		"no RocketMQ":            {func(c *app.Config) { c.MQ.NameServer = "" }, []app.Role{"access", "consumer", "scanner", "outbox"}, "--name-server"},
+		"no PostgreSQL":          {func(c *app.Config) { c.Postgres = "" }, []app.Role{"consumer", "scanner", "outbox", "orders", "reconcile"}, "--postgres"},
+		"no RocketMQ":            {func(c *app.Config) { c.MQ.NameServer = "" }, []app.Role{"access", "consumer", "scanner", "outbox", "reconcile"}, "--name-server"},
 		"RocketMQ by host name":  {func(c *app.Config) { c.MQ.NameServer = "localhost:9876" }, []app.Role{"access", "consumer", "scanner", "outbox"}, "IP:port"},
 		"no token key":           {func(c *app.Config) { c.TokenKeys = nil }, []app.Role{"access", "orders"}, "--token-key"},
 		"no address to serve on": {func(c *app.Config) { c.Listen = "8080" }, []app.Role{"access", "orders"}, "host:port"},
@@ -59,6 +59,8 @@ func TestConfigurationsThatAreNone(t *testing.T) {
 		"a breaker without time": {func(c *app.Config) { c.Breaker.Window = 0 }, []app.Role{"access"}, "window"},
 		"valves read never":      {func(c *app.Config) { c.Valves.Poll = 0 }, []app.Role{"access"}, "poll"},
 		"a lag limit of nothing": {func(c *app.Config) { c.Valves.Limits.Lag = 0 }, []app.Role{"access"}, "lag limit"},
+		"rounds without a pause": {func(c *app.Config) { c.Reconcile.Every = 0 }, []app.Role{"reconcile"}, "every"},
+		"replays without end":    {func(c *app.Config) { c.DeadLetters.Tries = 99 }, []app.Role{"reconcile"}, "tries"},
 		"a scanner without poll": {func(c *app.Config) { c.Scanner.Poll = 0 }, []app.Role{"scanner"}, "poll"},
 	} {
 		for _, role := range c.roles {
