@@ -2,7 +2,7 @@
 -- each once, however often it is delivered (invariant I9).
 -- KEYS 1 meta 2 stock 3 soldout 4 pending 5 log, then n reservations
 -- ARGV 1 n 2 reopen us (how long a returned unit waits for the gates), then per event:
---      kind ('order' or 'compensate'), status, order_id, operation_id, return ('0' or '1')
+--      kind ('order', also for set aside, or 'compensate'), status, order_id, operation_id, return ('0' or '1')
 -- Returns per event: 1 applied, 0 already applied, -1 reservation not known here
 local C = redis.call
 local n = tonumber(ARGV[1])
@@ -20,11 +20,14 @@ for i = 1, n do
   if not r[1] then
     done = -1
   elseif kind == 'order' then
-    if not r[2] then
+    if order ~= '' and not r[2] then -- set aside there is none
       C('HSET', k, 'order_id', order)
       done = 1
     end
-    if r[1] == 'PENDING_MESSAGE' or r[1] == 'MESSAGE_SENT' then C('HSET', k, 'status', status) end
+    if r[1] == 'PENDING_MESSAGE' or r[1] == 'MESSAGE_SENT' then
+      C('HSET', k, 'status', status)
+      done = 1
+    end
   elseif not r[3] then
     if ret == '1' then -- the stock first
       local left = C('INCRBY', KEYS[2], 1)

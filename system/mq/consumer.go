@@ -148,7 +148,7 @@ func (c *Consumer) Run(ctx context.Context, ready func()) error {
 		return fmt.Errorf("start consumer of %s: %w", c.cfg.Topic, err)
 	}
 	ready()
-	<-ctx.Done()
+	c.report(ctx, push)
 
 	// No more pulls: a message that arrives while the library closes its
 	// channels can crash it.
@@ -169,6 +169,34 @@ func (c *Consumer) Run(ctx context.Context, ready func()) error {
 	return nil
 }
 
+// OffsetsEvery is how often the broker is told what was acknowledged, and so by
+// how much a group seems further behind than it is, and how much comes again
+// after a kill. The library's own 5 s are more than orders are allowed to take.
+const OffsetsEvery = time.Second
+
+// report tells the broker the offsets until ctx ends.
+func (c *Consumer) report(ctx context.Context, push rocketmq.PushConsumer) {
+	tick := time.NewTicker(OffsetsEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			c.persist(push)
+		}
+	}
+}
+
+// persist sends the offsets, without waiting for an answer.
+func (c *Consumer) persist(push rocketmq.PushConsumer) {
+	if p, ok := push.(interface{ PersistConsumerOffset() error }); ok {
+		if err := p.PersistConsumerOffset(); err != nil {
+			c.log.Warn("offsets not stored; messages will come again", "error", err)
+		}
+	}
+}
+
 // settleTime is what the library, and then the broker, get to note the last
 // acknowledgements.
 const settleTime = 100 * time.Millisecond
@@ -180,11 +208,7 @@ const settleTime = 100 * time.Millisecond
 // what is missed comes again.
 func (c *Consumer) settle(push rocketmq.PushConsumer) {
 	time.Sleep(settleTime)
-	if p, ok := push.(interface{ PersistConsumerOffset() error }); ok {
-		if err := p.PersistConsumerOffset(); err != nil {
-			c.log.Warn("offsets not stored; messages will come again", "error", err)
-		}
-	}
+	c.persist(push)
 	time.Sleep(settleTime)
 }
 

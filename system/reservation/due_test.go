@@ -121,6 +121,39 @@ func TestSetAsideEndsWhatIsUndecided(t *testing.T) {
 	}
 }
 
+// R7.8.5: the event about it, however often it comes, and before or after the
+// scanner's own note, shows SET_ASIDE and nothing else.
+func TestTheEventOfASetAside(t *testing.T) {
+	b := setup(t, 5, dueNow)
+	first, second := b.candidate(1, "r-1"), b.candidate(2, "r-2")
+	b.reserve(t, first, second)
+	if err := b.SetAside(t.Context(), b.activity, sku, []string{first.ReservationID}); err != nil {
+		t.Fatal(err)
+	}
+	about := func(c reservation.Candidate) seckill.Event {
+		e := event(c, b, seckill.EventSetAside, seckill.StatusSetAside, false)
+		e.OrderID = ""
+		return e
+	}
+	for i, want := range []reservation.Applied{{Changed: 1, Known: 1}, {Known: 2}} {
+		got, err := b.Apply(t.Context(), b.activity, sku, []seckill.Event{about(first), about(second)})
+		if err != nil || got != want {
+			t.Errorf("delivery %d: %+v, %v, want %+v", i+1, got, err, want)
+		}
+	}
+	for _, c := range []reservation.Candidate{first, second} {
+		if r := b.lookup(t, c.ReservationID); r.Status != seckill.StatusSetAside || r.OrderID != "" {
+			t.Errorf("%+v", r)
+		}
+		if has, _ := b.raw.HExists(t.Context(), b.keys.Reservation(c.ReservationID), "order_id").Result(); has {
+			t.Error("an order id that is none was written")
+		}
+	}
+	if n, err := b.PendingCount(t.Context(), b.activity, sku); err != nil || n != 0 || b.stock(t) != 3 {
+		t.Errorf("%d pending, %v, stock %d", n, err, b.stock(t))
+	}
+}
+
 // One reservation that cannot be read holds up no other, and is told of.
 func TestAnUnreadableReservationSinksNoOther(t *testing.T) {
 	for rule, spoil := range map[string][2]string{

@@ -12,8 +12,8 @@ type Signal string
 // The signals. Ages and times are posted in milliseconds.
 const (
 	// SignalLag is how many create messages the consumers have not
-	// acknowledged. The broker hears of acknowledgements every few seconds,
-	// so it may be too high by what was consumed since, never too low.
+	// acknowledged. The broker hears of acknowledgements every second, so it
+	// may be too high by what was consumed since, never too low.
 	SignalLag Signal = "consumer_lag"
 	// SignalOldestMessage is how long ago the oldest of them was stored. Few
 	// messages that are old tell what a count does not (12.3).
@@ -52,8 +52,8 @@ var LimitsDefault = Limits{Lag: 200_000, OldestMessage: 15 * time.Second, Oldest
 	DatabaseDown: 10 * time.Second, Reopen: 0.5, Stale: 15 * time.Second}
 
 // offsetsLate is how much older the oldest message may seem than it is: the
-// client library reports offsets every 5 s.
-const offsetsLate = 5 * time.Second
+// consumers report offsets every second (mq.OffsetsEvery).
+const offsetsLate = time.Second
 
 // Validate checks the limits.
 func (l Limits) Validate() error {

@@ -301,7 +301,7 @@ func TestConfigurationsThatAreNone(t *testing.T) {
 		"a read without bound":          func(c *valve.WatcherConfig) { c.Call = 0 },
 		"Redis gone before a read ends": func(c *valve.WatcherConfig) { c.RedisDown = c.Call - 1 },
 		"no lag":                        func(c *valve.WatcherConfig) { c.Limits.Lag = 0 },
-		"younger than offsets arrive":   func(c *valve.WatcherConfig) { c.Limits.OldestMessage = 5 * time.Second },
+		"younger than offsets arrive":   func(c *valve.WatcherConfig) { c.Limits.OldestMessage = time.Second },
 		"no age":                        func(c *valve.WatcherConfig) { c.Limits.OldestPending = 0 },
 		"no database":                   func(c *valve.WatcherConfig) { c.Limits.DatabaseDown = 0 },
 		"reopening above the limit":     func(c *valve.WatcherConfig) { c.Limits.Reopen = 1.1 },

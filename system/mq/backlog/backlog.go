@@ -7,9 +7,9 @@
 // members of a group only, and a member that consumes nothing takes queues
 // from those that do.
 //
-// Authoritative store: the brokers. They hear of acknowledgements every few
-// seconds, so the figures may be too high by what was consumed since, never
-// too low.
+// Authoritative store: the brokers. They hear of acknowledgements every
+// mq.OffsetsEvery, so the figures may be too high by what was consumed since,
+// never too low.
 //
 // Imports allowed: system/mq, rocketmq-client-go.
 package backlog
