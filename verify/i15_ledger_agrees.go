@@ -177,7 +177,7 @@ func (s *sale) judgeSales(f *finding) {
 			}
 		}
 		want := 0
-		if r.status().Rejected() {
+		if status := r.status(); status.Rejected() || status == seckill.StatusSetAside {
 			want = 1
 		}
 		if n := len(r.rejects); n != want {
