@@ -100,11 +100,18 @@ type gate struct{}
 func (gate) Refuses(_, _, user int64) bool { return user == userGate }
 func (gate) Knows(_, _ int64) bool         { return true }
 
+// patient has time for a busy machine.
+func patient() submit.Config {
+	c := submit.ConfigDefault
+	c.QueueWait, c.ReserveTimeout, c.CallTimeout, c.SendTimeout, c.AnswerBudget = 10*time.Second, 10*time.Second, 10*time.Second, 2*time.Second, 2*time.Second
+	return c
+}
+
 // edge serves the real edge and the real way to these stores.
 func edge(t *testing.T) (url string) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	path, err := submit.New(submit.Params{Config: submit.ConfigDefault, Store: store{}, Sender: sender{},
+	path, err := submit.New(submit.Params{Config: patient(), Store: store{}, Sender: sender{},
 		IDs: seckill.NewIDGenerator(time.Now, [32]byte{1}), Log: log})
 	if err != nil {
 		t.Fatal(err)
