@@ -76,7 +76,7 @@ func (s *sale) refuses(reason string, probes int) {
 	}
 }
 
-// R7.11.1 to R7.11.5, R16.11, R11: each of the three stores dies under a sale,
+// R7.11.1 R7.11.2 R7.11.3 R7.11.4 R7.11.5 R16.11 R11.2 R11.4 R11.5 R11.7: each of the three stores dies under a sale,
 // and comes back. What depends on it stops in the declared time, with its
 // reason and never as SOLD_OUT; what does not goes on; and in the end every
 // user who was accepted has his order, one.
@@ -162,4 +162,34 @@ func TestEachStoreDiesAndComesBack(t *testing.T) { // R11.2, R11.7
 	for _, r := range []app.Role{app.RoleAccess, app.RoleScanner, app.RoleConsumer, app.RoleOutbox} {
 		roles[r].drain()
 	}
+}
+
+// R7.11.5 R12.3 R11.12: without consumers messages grow old, without scanners
+// nobody knows: both stop reservations, and both let them in again when they
+// are back.
+func TestValvesFollowConsumersAndScanners(t *testing.T) {
+	const stock = 5000
+	w := setup(t, stock, stock)
+	w.cfg.Valves.Limits.OldestMessage = 2 * time.Second
+	w.cfg.Valves.Limits.Stale = 3 * time.Second
+	scanner, access := w.start(app.RoleScanner), w.start(app.RoleAccess)
+	w.access = "http://" + access.Listen
+	s := &sale{world: w, accepted: map[int64]string{}, codes: map[seckill.Code]int{}}
+	over := func(signal string) bool { return access.metric("valve_closed", fmt.Sprintf("signal=%q", signal)) == 1 }
+
+	s.until("messages nobody consumes are too old", 30*time.Second, refusedFor(seckill.ReasonOrderLag))
+	if !over("oldest_message_age") || scanner.metric("oldest_message_age", "") < 2 || scanner.metric("consumer_lag", "") < 1 {
+		t.Error("the metrics do not show it")
+	}
+	w.start(app.RoleConsumer)
+	s.until("they are consumed", 30*time.Second, queued)
+
+	scanner.killed()
+	s.until("nobody knows any more", 30*time.Second, refusedFor(seckill.ReasonOrderLag))
+	if !over("oldest_pending_age") || !over("consumer_lag") {
+		t.Error("the metrics do not show it")
+	}
+	s.refuses(seckill.ReasonOrderLag, 0)
+	w.start(app.RoleScanner)
+	s.until("a scanner tells", 30*time.Second, queued)
 }

@@ -44,7 +44,7 @@ func (w *world) unsent(users int64) (ids []string) {
 	return ids
 }
 
-// R7.4.4 R7.10.2 R11.12: two scanner processes share what nobody sent; one is
+// R7.4.4 R7.10.2 R11.3 R11.12: two scanner processes share what nobody sent; one is
 // killed again and again, and everything comes home, each once.
 func TestScannersThatAreKilledLoseNothing(t *testing.T) {
 	const n = 1500
