@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -183,11 +184,27 @@ func warmable(ctx context.Context, store *activity.Store, activityID, skuID int6
 	}
 	for _, sku := range sum.SKUs {
 		if sku.SKUID == skuID {
+			// Those under way are in no store that could be asked.
+			if len(sku.Reservations) > 0 {
+				return reservation.Activity{}, fmt.Errorf("activity %d has sold already: its stock warmed anew would be promised twice; close it, and sell what is left as another activity", activityID)
+			}
 			return reservation.Activity{ActivityID: activityID, SKUID: skuID, Stock: sku.Stock, Version: sum.Version,
 				StartsAt: sum.StartsAt, EndsAt: sum.EndsAt}, nil
 		}
 	}
 	return reservation.Activity{}, fmt.Errorf("activity %d has no SKU %d", activityID, skuID)
+}
+
+// sold says whether PostgreSQL knows the activity's SKU.
+func sold(ctx context.Context, store *activity.Store, activityID, skuID int64) error {
+	sum, err := store.Show(ctx, activityID)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(sum.SKUs, func(k activity.SKU) bool { return k.SKUID == skuID }) {
+		return fmt.Errorf("activity %d has no SKU %d", activityID, skuID)
+	}
+	return nil
 }
 
 func newActivityClose(o *options) *cobra.Command {
@@ -221,7 +238,12 @@ func newActivityClose(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := redis.SetStatus(cmd.Context(), id, sku, seckill.ActivityClosed); err != nil {
+			if err := redis.SetStatus(cmd.Context(), id, sku, seckill.ActivityClosed); errors.Is(err, reservation.ErrUnknownActivity) {
+				// Redis may have lost the sale; PostgreSQL says whether it was one.
+				if serr := sold(cmd.Context(), store, id, sku); serr != nil {
+					return errors.Join(err, serr)
+				}
+			} else if err != nil {
 				return err
 			}
 			return store.Close(cmd.Context(), id)

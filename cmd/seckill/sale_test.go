@@ -19,6 +19,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/hotsku/hotsku/system/activity"
+	"github.com/hotsku/hotsku/system/postgres"
 	"github.com/hotsku/hotsku/system/seckill"
 	"github.com/hotsku/hotsku/system/systest"
 )
@@ -162,8 +163,18 @@ func TestWarmOnlyWarmsWhatPostgresHas(t *testing.T) {
 	if n, err := raw.Get(t.Context(), seckill.KeysOf(id, 8).Stock()).Int(); err != nil || n != 17 {
 		t.Errorf("stock is %d, %v", n, err)
 	}
-	done(t, with("activity", "close"))
 	lose()
+	// A stock of which something was sold is never warmed anew.
+	pool := systest.Pool(t, postgres.Config{URL: strings.TrimPrefix(db, "SECKILL_POSTGRES=")})
+	if _, err := pool.Exec(t.Context(), `INSERT INTO inventory_reservation (reservation_id, message_id, activity_id, sku_id, user_id, request_id, status, reserved_at)
+		VALUES ('resv_x', 'msg_x', $1, 8, 1, 'r', 'REJECTED_LATE', now())`, id); err != nil {
+		t.Fatal(err)
+	}
+	fails(t, with("activity", "create", "--warm-only"), 2, "has sold already")
+	other := command(t, "activity", "close", "--activity", fmt.Sprint(id), "--sku", "9")
+	other.Env = append(other.Env, db)
+	fails(t, other, 2, "has no SKU 9")
+	done(t, with("activity", "close")) // R11.15: also where Redis lost it
 	fails(t, with("activity", "create", "--warm-only"), 2, "CLOSED")
 }
 
