@@ -11,6 +11,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/hotsku/hotsku/system/openapi"
 	"github.com/hotsku/hotsku/system/seckill"
 )
 
@@ -19,6 +20,7 @@ const (
 	pathRequests     = "/v1/seckill/requests/"
 	pathReservations = "/v1/seckill/reservations/"
 	pathOrders       = "/v1/seckill/orders/"
+	pathDocument     = "/openapi.yaml" // followed by nothing
 )
 
 // handler serves queries over HTTP.
@@ -28,8 +30,9 @@ type handler struct {
 	codecs  sync.Pool // of *seckill.TokenCodec, which are for one user at a time
 }
 
-// Handler serves GET on the three paths, and POST of an order's end. keys verify the eligibility tokens;
-// a token speaks for its user in its activity. Requests end with ctx.
+// Handler serves GET on the three paths, POST of an order's end, and the
+// interface's description. keys verify the eligibility tokens; a token speaks
+// for its user in its activity. Requests end with ctx.
 func Handler(ctx context.Context, service *Service, keys ...seckill.TokenKey) (fasthttp.RequestHandler, error) {
 	if _, err := seckill.NewTokenCodec(keys...); err != nil {
 		return nil, fmt.Errorf("orders handler: %w", err)
@@ -46,6 +49,11 @@ func Handler(ctx context.Context, service *Service, keys ...seckill.TokenKey) (f
 }
 
 func (h *handler) serve(rc *fasthttp.RequestCtx) {
+	if string(rc.Path()) == pathDocument && rc.IsGet() {
+		rc.SetContentType("application/yaml")
+		rc.SetBody(openapi.Document)
+		return
+	}
 	a := h.answer(rc)
 	if a.RetryAfterMS > 0 {
 		rc.Response.Header.Set(fasthttp.HeaderRetryAfter, strconv.FormatInt((a.RetryAfterMS+999)/1000, 10))
@@ -60,27 +68,49 @@ func (h *handler) serve(rc *fasthttp.RequestCtx) {
 }
 
 func (h *handler) answer(rc *fasthttp.RequestCtx) seckill.Answer {
-	path := string(rc.Path())
-	if rc.IsPost() {
-		return h.end(rc, path)
+	method, ask := h.route(string(rc.Path()))
+	switch {
+	case method == "":
+		return seckill.Answer{Code: seckill.CodeNotFound, Reason: fmt.Sprintf("nothing is served at %.80s", rc.Path())}
+	case string(rc.Method()) != method:
+		rc.Response.Header.Set(fasthttp.HeaderAllow, method)
+		return seckill.Answer{Code: seckill.CodeMethodNotAllowed, Reason: "only " + method + " is served here"}
 	}
-	if !rc.IsGet() {
-		return notFound(rc)
+	return ask(rc)
+}
+
+// route is the method that a path takes, "" if there is no such path, and
+// what answers it.
+func (h *handler) route(path string) (method string, ask func(*fasthttp.RequestCtx) seckill.Answer) {
+	if path == pathDocument {
+		return fasthttp.MethodGet, nil // serve has answered it
 	}
-	if id, ok := cutID(path, pathOrders); ok {
-		return h.order(rc, id)
+	if rest, ok := strings.CutPrefix(path, pathOrders); ok {
+		switch id, what, sub := strings.Cut(rest, "/"); {
+		case !sub:
+			return fasthttp.MethodGet, func(rc *fasthttp.RequestCtx) seckill.Answer { return h.order(rc, id) }
+		case what == "pay":
+			return fasthttp.MethodPost, func(rc *fasthttp.RequestCtx) seckill.Answer { return h.end(rc, id, h.service.Pay) }
+		case what == "cancel":
+			return fasthttp.MethodPost, func(rc *fasthttp.RequestCtx) seckill.Answer { return h.end(rc, id, h.service.Cancel) }
+		}
+		return "", nil
 	}
 	if id, ok := cutID(path, pathRequests); ok {
-		return h.reservation(rc, seckill.ValidateRequestID(id), func(k sku, user int64) seckill.Answer {
-			return h.service.ByRequest(h.ctx, k.activityID, k.skuID, user, id)
-		})
+		return fasthttp.MethodGet, func(rc *fasthttp.RequestCtx) seckill.Answer {
+			return h.reservation(rc, seckill.ValidateRequestID(id), func(k sku, user int64) seckill.Answer {
+				return h.service.ByRequest(h.ctx, k.activityID, k.skuID, user, id)
+			})
+		}
 	}
 	if id, ok := cutID(path, pathReservations); ok {
-		return h.reservation(rc, checkID("reservation_id", id, seckill.ReservationIDPrefix), func(k sku, user int64) seckill.Answer {
-			return h.service.ByReservation(h.ctx, k.activityID, k.skuID, user, id)
-		})
+		return fasthttp.MethodGet, func(rc *fasthttp.RequestCtx) seckill.Answer {
+			return h.reservation(rc, checkID("reservation_id", id, seckill.ReservationIDPrefix), func(k sku, user int64) seckill.Answer {
+				return h.service.ByReservation(h.ctx, k.activityID, k.skuID, user, id)
+			})
+		}
 	}
-	return notFound(rc)
+	return "", nil
 }
 
 // reservation checks the request, then the token, then asks.
@@ -106,18 +136,8 @@ func (h *handler) reservation(rc *fasthttp.RequestCtx, badID error, ask func(k s
 	return ask(k, who.UserID)
 }
 
-// end serves POST ID/pay and ID/cancel.
-func (h *handler) end(rc *fasthttp.RequestCtx, path string) seckill.Answer {
-	rest, ok := strings.CutPrefix(path, pathOrders)
-	id, what, _ := strings.Cut(rest, "/")
-	call := h.service.Pay
-	switch {
-	case ok && what == "pay":
-	case ok && what == "cancel":
-		call = h.service.Cancel
-	default:
-		return notFound(rc)
-	}
+// end pays or cancels an order.
+func (h *handler) end(rc *fasthttp.RequestCtx, id string, call func(ctx context.Context, activityID, userID int64, orderID string) seckill.Answer) seckill.Answer {
 	if err := checkID("order_id", id, seckill.OrderIDPrefix); err != nil {
 		return invalid(err)
 	}
@@ -193,8 +213,4 @@ func invalid(err error) seckill.Answer {
 
 func unauthenticated(err error) seckill.Answer {
 	return seckill.Answer{Code: seckill.CodeUnauthenticated, Reason: err.Error()}
-}
-
-func notFound(rc *fasthttp.RequestCtx) seckill.Answer {
-	return seckill.Answer{Code: seckill.CodeNotFound, Reason: fmt.Sprintf("no %s %.80s here", rc.Method(), rc.Path())}
 }

@@ -78,9 +78,9 @@ func TestHandlerAnswersByTheContract(t *testing.T) { // R9.1.1, R9.1.2
 		"negative SKU":         {"GET", fmt.Sprintf("/v1/seckill/requests/r1?activity_id=%d&sku_id=-1", f.activityID), mine, seckill.CodeInvalidRequest, "sku_id"},
 		"huge SKU":             {"GET", fmt.Sprintf("/v1/seckill/requests/r1?activity_id=%d&sku_id=99999999999999999999", f.activityID), mine, seckill.CodeInvalidRequest, "sku_id"},
 		"bad before the token": {"GET", "/v1/seckill/requests/r1", "", seckill.CodeInvalidRequest, "activity_id"},
-		"another method":       {"POST", "/v1/seckill/requests/r1" + query, mine, seckill.CodeNotFound, ""},
+		"another method":       {"POST", "/v1/seckill/requests/r1" + query, mine, seckill.CodeMethodNotAllowed, ""},
 		"another path":         {"GET", "/v1/seckill/hello", mine, seckill.CodeNotFound, ""},
-		"pay is no query":      {"GET", "/v1/seckill/orders/" + order.OrderID + "/pay", mine, seckill.CodeNotFound, ""},
+		"pay is no query":      {"GET", "/v1/seckill/orders/" + order.OrderID + "/pay", mine, seckill.CodeMethodNotAllowed, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, rc := get(test.method, test.uri, test.auth)
