@@ -33,7 +33,7 @@ func (confirmed) SendOrderCreates([]seckill.OrderCreateMessage) error { return n
 // patient has time for a busy machine.
 func patient() submit.Config {
 	c := submit.ConfigDefault
-	c.QueueWait, c.ReserveTimeout, c.CallTimeout, c.SendTimeout, c.AnswerBudget = 10*time.Second, 10*time.Second, 10*time.Second, 2*time.Second, 2*time.Second
+	c.QueueWait, c.ReserveTimeout, c.CallTimeout, c.SendTimeout, c.AnswerBudget = time.Second, 10*time.Second, 10*time.Second, time.Second, time.Second
 	return c
 }
 

@@ -103,7 +103,7 @@ func (gate) Knows(_, _ int64) bool         { return true }
 // patient has time for a busy machine.
 func patient() submit.Config {
 	c := submit.ConfigDefault
-	c.QueueWait, c.ReserveTimeout, c.CallTimeout, c.SendTimeout, c.AnswerBudget = 10*time.Second, 10*time.Second, 10*time.Second, 2*time.Second, 2*time.Second
+	c.QueueWait, c.ReserveTimeout, c.CallTimeout, c.SendTimeout, c.AnswerBudget = time.Second, 10*time.Second, 10*time.Second, time.Second, time.Second
 	return c
 }
 
