@@ -11,10 +11,14 @@ var oversell = check{id: "I1", name: "no oversell",
 func judgeOversell(e *evidence, f *finding) {
 	for _, s := range e.sales {
 		taken, valids := int64(0), int64(0)
-		for _, t := range s.tokens {
-			if tokenTaken(t) {
-				taken++
-				s.judgeTaken(t, f)
+		// Units sold twice first: they are what the invariant is named for, and
+		// the orders missing beside them must not hide them.
+		for _, twice := range []bool{true, false} {
+			for _, t := range s.tokens {
+				if tokenTaken(t) && (len(s.validOrdersOf(t.TokenID)) > 1) == twice {
+					taken++
+					s.judgeTaken(t, f)
+				}
 			}
 		}
 		for _, o := range s.orders {

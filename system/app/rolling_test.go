@@ -52,9 +52,7 @@ func (b *balancer) probe() {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, p := range b.targets[len(targets):] { // added meanwhile
-		ready = append(ready, p)
-	}
+	ready = append(ready, b.targets[len(targets):]...) // added meanwhile
 	b.ready = ready
 	for _, p := range unready {
 		b.unready[p] = true
