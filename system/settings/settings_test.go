@@ -117,7 +117,7 @@ func TestWithoutAFileOnlyTheEnvironmentFills(t *testing.T) {
 // Each is one line with the file's name, the line, and what was meant.
 func TestFilesThatCannotBeObeyed(t *testing.T) {
 	for text, hint := range map[string]string{
-		"drain: 1s\nredis-adr: x":         `:2: unknown key "redis-adr"; nearest is "redis`,
+		"drain: 1s\nreddis: x":            `:2: unknown key "reddis"; nearest is "redis"`,
 		"accsess:\n  redis: x":            `:1: unknown key "accsess"; nearest is "access"`,
 		"orders:\n  workers: 3":           `:2: unknown key "workers" of orders`,
 		"xylophone: 1":                    `:1: unknown key "xylophone"`,
