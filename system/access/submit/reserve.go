@@ -8,24 +8,11 @@ import (
 	"github.com/hotsku/hotsku/system/seckill"
 )
 
-// reserveLoop judges what waits, up to a script's batch at a time. It never
-// waits to fill a batch: under load the queue fills it.
+// reserveLoop judges what waits, up to a script's batch at a time.
 func (s *Service) reserveLoop() {
 	batch := make([]*ticket, 0, reservation.BatchMax)
 	for t := range s.queue {
-		batch = append(batch[:0], t)
-	fill:
-		for len(batch) < reservation.BatchMax {
-			select {
-			case t, ok := <-s.queue:
-				if !ok {
-					break fill
-				}
-				batch = append(batch, t)
-			default:
-				break fill
-			}
-		}
+		batch = fill(append(batch[:0], t), s.queue)
 		s.judge(batch)
 	}
 }
@@ -34,14 +21,7 @@ func (s *Service) judge(batch []*ticket) {
 	defer s.inFlight.Add(int64(-len(batch)))
 	for rest := batch; len(rest) > 0; { // usually one SKU, one call
 		sku := rest[0].cmd
-		var same, others []*ticket
-		for _, t := range rest {
-			if t.cmd.ActivityID == sku.ActivityID && t.cmd.SKUID == sku.SKUID {
-				same = append(same, t)
-			} else {
-				others = append(others, t)
-			}
-		}
+		same, others := splitFirstSKU(rest)
 		// Looked at before each call: an earlier SKU's may have taken long.
 		if live := s.dispatch(same); len(live) > 0 {
 			s.judgeSKU(sku.ActivityID, sku.SKUID, live)

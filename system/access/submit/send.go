@@ -103,29 +103,13 @@ func (s *Service) deadlineLoop() {
 func (s *Service) markLoop() {
 	batch := make([]*ticket, 0, reservation.BatchMax)
 	for t := range s.marks {
-		batch = append(batch[:0], t)
-	fill:
-		for len(batch) < reservation.BatchMax {
-			select {
-			case t, ok := <-s.marks:
-				if !ok {
-					break fill
-				}
-				batch = append(batch, t)
-			default:
-				break fill
-			}
-		}
-		for len(batch) > 0 {
-			sku := batch[0].cmd
-			var ids []string
-			rest := batch[:0:len(batch)]
-			for _, t := range batch {
-				if t.cmd.ActivityID == sku.ActivityID && t.cmd.SKUID == sku.SKUID {
-					ids = append(ids, t.reservationID)
-				} else {
-					rest = append(rest, t)
-				}
+		batch = fill(append(batch[:0], t), s.marks)
+		for pending := batch; len(pending) > 0; {
+			sku := pending[0].cmd
+			same, rest := splitFirstSKU(pending)
+			ids := make([]string, len(same))
+			for i, t := range same {
+				ids[i] = t.reservationID
 			}
 			ctx, cancel := context.WithTimeout(context.Background(), s.cfg.CallTimeout)
 			if err := s.store.MarkSent(ctx, sku.ActivityID, sku.SKUID, ids); err != nil {
@@ -141,7 +125,7 @@ func (s *Service) markLoop() {
 				s.Stats.Marked.Add(int64(len(ids)))
 			}
 			cancel()
-			batch = rest
+			pending = rest
 		}
 	}
 }
