@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/hotsku/hotsku/system/pause"
 	"github.com/hotsku/hotsku/system/seckill"
 )
 
@@ -110,7 +111,7 @@ func (r *Reminders) persist(ctx context.Context, try func() error) error {
 			return nil
 		}
 		r.log.Warn("cannot expire orders; waiting", "error", err, "delay", delay)
-		if werr := wait(ctx, delay); werr != nil {
+		if werr := pause.For(ctx, delay); werr != nil {
 			return fmt.Errorf("lifecycle: drained with checks undecided: %w", errors.Join(werr, err))
 		}
 		delay = min(2*delay, backoffMax)
@@ -133,15 +134,4 @@ func (d *Decider) open(ctx context.Context, ids []string) (open []string, wait t
 		return nil, 0, fmt.Errorf("read unpaid orders: %w", err)
 	}
 	return open, wait, nil
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-timer.C:
-		return nil
-	}
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/hotsku/hotsku/system/pause"
 )
 
 //go:embed sql/sweep_lease.sql
@@ -74,18 +76,18 @@ func (s *Sweeper) Run(ctx context.Context) {
 	delay := backoffMin
 	for ctx.Err() == nil {
 		taken, err := s.Sweep(ctx)
-		pause := s.cfg.Every
+		next := s.cfg.Every
 		switch {
 		case err != nil:
 			s.Fails.Add(1)
 			s.log.Warn("sweep failed; trying again", "error", err, "delay", delay)
-			pause, delay = delay, min(2*delay, max(backoffMax, s.cfg.Every))
+			next, delay = delay, min(2*delay, max(backoffMax, s.cfg.Every))
 		case taken == s.cfg.Batch:
 			continue // there may be more
 		default:
 			delay = backoffMin
 		}
-		_ = wait(ctx, pause) // the loop looks at ctx
+		_ = pause.For(ctx, next) // the loop looks at ctx
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/hotsku/hotsku/system/order/allocate"
+	"github.com/hotsku/hotsku/system/pause"
 	"github.com/hotsku/hotsku/system/seckill"
 )
 
@@ -111,7 +112,7 @@ func New(c Config) (*Processor, error) {
 		c.Now = time.Now
 	}
 	if c.Wait == nil {
-		c.Wait = wait
+		c.Wait = pause.For
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -244,15 +245,4 @@ func (p *Processor) backoff(n int) time.Duration {
 	p.randMu.Lock()
 	defer p.randMu.Unlock()
 	return d/2 + time.Duration(p.cfg.Rand.Int64N(int64(d/2)+1))
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-timer.C:
-		return nil
-	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/hotsku/hotsku/system/pause"
 	"github.com/hotsku/hotsku/system/seckill"
 )
 
@@ -93,7 +94,7 @@ func New(c Config) (*Publisher, error) {
 		c.IdleMax = max(IdleMaxDefault, c.IdleMin)
 	}
 	if c.Wait == nil {
-		c.Wait = wait
+		c.Wait = pause.For
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -200,16 +201,5 @@ func (p *Publisher) pause(ctx context.Context, failures *int, what string, err e
 func (p *Publisher) hit(point seckill.FaultPoint) {
 	if p.cfg.Hit != nil {
 		p.cfg.Hit(point)
-	}
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-timer.C:
-		return nil
 	}
 }
