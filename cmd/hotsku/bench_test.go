@@ -29,10 +29,12 @@ func TestBench(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v; exit code %d, stderr %s", err, code, stderr)
 	}
-	// On a busy machine the generator may fall behind, which is said and is no
-	// one's fault; nothing else may be amiss.
+	// On a busy machine the generator may fall behind and answers or orders
+	// come late, which is said and is for benches to judge; nothing else may
+	// be amiss.
 	run.Reasons = slices.DeleteFunc(run.Reasons, func(r string) bool {
-		return strings.HasPrefix(r, "the generator fell behind") || strings.HasPrefix(r, "SLO P99")
+		return strings.HasPrefix(r, "the generator fell behind") || strings.HasPrefix(r, "SLO P99") ||
+			strings.HasPrefix(r, "SLO 99.9 % of valid orders within")
 	})
 	if len(run.Reasons) > 0 || code != run.ExitCode || run.Orders.Valid != 60 {
 		t.Fatalf("exit code %d, run.json says %d, %d valid orders, %q; stderr %s", code, run.ExitCode, run.Orders.Valid, run.Reasons, stderr)

@@ -3,6 +3,7 @@ package reconcile_test
 import (
 	"encoding/json"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -223,6 +224,7 @@ func (w *world) picture() string {
 	if err != nil {
 		w.Fatal(err)
 	}
+	slices.Sort(keys) // KEYS answers in no order
 	for _, k := range keys {
 		dump, err := w.raw.Dump(w.Context(), k).Result()
 		if err != nil {
