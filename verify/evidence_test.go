@@ -127,6 +127,47 @@ func TestMissingHistoryIsNamed(t *testing.T) {
 	}
 }
 
+// A bit that flipped in the history accuses nobody and is never overlooked:
+// the file, the block and the byte are named, and the exit code is 2.
+func TestAFlippedBitOfTheHistoryAccusesNobody(t *testing.T) {
+	healthy := rundir.Dir(scratch(t))
+	healthyWorld().write(t, healthy)
+	for _, c := range []struct {
+		part string
+		at   func(size int) int
+		says string
+	}{
+		{"the start of the run", func(int) int { return 18 }, "history/0001.hist: history file is corrupt (the header does not match its checksum) at byte 0"},
+		{"a record", func(size int) int { return size / 2 }, "history/0001.hist: history file is corrupt (block 1 does not match its checksum) at byte 32"},
+		{"the count of dropped requests", func(size int) int { return size - 8 }, "history/0001.hist: history file is corrupt (the trailer does not match its checksum) at byte "},
+	} {
+		t.Run(c.part, func(t *testing.T) {
+			dir := rundir.Dir(scratch(t))
+			if err := os.CopyFS(string(dir), os.DirFS(string(healthy))); err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join(dir.History(), "0001.hist")
+			body, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body[c.at(len(body))] ^= 4
+			if err := os.WriteFile(path, body, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			run := judgeDir(t, dir)
+			if run.Verdict != rundir.VerdictInconclusive || run.ExitCode != ExitInconclusive || !strings.HasPrefix(run.Reasons[0], c.says) {
+				t.Errorf("%s, exit %d: %q", run.Verdict, run.ExitCode, run.Reasons)
+			}
+			for _, inv := range run.Invariants {
+				if inv.Status == rundir.StatusViolated {
+					t.Errorf("%s is accused: %q", inv.ID, inv.Witness)
+				}
+			}
+		})
+	}
+}
+
 // A row removed from a file whose trailer still counts it meets its
 // invariant; one whose absence breaks no promise still never passes.
 func TestAlteredFilesAreJudgedAndNeverPass(t *testing.T) {

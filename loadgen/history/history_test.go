@@ -2,8 +2,10 @@ package history_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"flag"
+	"hash/crc32"
 	"io"
 	"math"
 	"os"
@@ -163,13 +165,38 @@ func TestEveryTruncationIsNamedWithItsOffset(t *testing.T) {
 	}
 }
 
+// Offsets of the golden file's parts.
+const (
+	firstBlock = 32
+	firstFrame = firstBlock + 16
+	trailerLen = 32
+)
+
+// reseal gives a part that was spoilt the checksum of what it now says, at
+// sum, so that what else a reader holds against it is reached.
+func reseal(part []byte, sum int) []byte {
+	table := crc32.MakeTable(crc32.Castagnoli)
+	c := crc32.Update(crc32.Checksum(part[:sum], table), table, part[sum+4:])
+	binary.LittleEndian.PutUint32(part[sum:], c)
+	return part
+}
+
 func TestCorruptFilesAreNamedWithTheirOffset(t *testing.T) {
 	whole := write(t, golden(), 0)
-	enc, _ := zstd.NewWriter(nil)
-	bomb := append([]byte{}, whole[:44]...)
-	packed := enc.EncodeAll(make([]byte, 64<<20), nil)
-	bomb[40], bomb[41], bomb[42], bomb[43] = byte(len(packed)), byte(len(packed)>>8), byte(len(packed)>>16), 0
-	bomb = append(bomb, packed...)
+	enc, err := zstd.NewWriter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// block is the file with another frame in its only block, its checksum right.
+	block := func(frame []byte) []byte {
+		b := append(bytes.Clone(whole[:firstFrame]), frame...)
+		binary.LittleEndian.PutUint32(b[firstBlock+8:], uint32(len(frame)))
+		reseal(b[firstBlock:], 12)
+		return append(b, whole[len(whole)-trailerLen:]...)
+	}
+	trailer := bytes.Clone(whole)
+	trailer[len(whole)-24] ^= 0xff
+	reseal(trailer[len(whole)-trailerLen:], 28)
 	flip := func(at int) []byte {
 		b := bytes.Clone(whole)
 		b[at] ^= 0xff
@@ -179,24 +206,49 @@ func TestCorruptFilesAreNamedWithTheirOffset(t *testing.T) {
 		name   string
 		file   []byte
 		offset int64
+		reason string
 	}{
-		{"not a history", flip(0), 0},
-		{"another version", flip(8), 8},
-		{"another record size", flip(12), 12},
-		{"no block", flip(32), 32},
-		{"absurd record count", flip(38), 32},
-		{"absurd length", flip(43), 32},
-		{"broken frame", flip(44), 32},
-		{"decompression bomb", bomb, 32},
-		{"trailer disagrees", flip(len(whole) - 24), int64(len(whole) - 32)},
-		{"bytes behind the trailer", append(bytes.Clone(whole), 'x'), int64(len(whole))},
+		{"not a history", flip(0), 0, "does not begin with"},
+		{"another version", flip(8), 8, "this program reads"},
+		{"another record size", flip(12), 12, "record size"},
+		{"another start", flip(17), 0, "the header does not match its checksum"},
+		{"no block", flip(firstBlock), firstBlock, "neither a block nor the trailer"},
+		{"absurd record count", flip(firstBlock + 6), firstBlock, "block 1 is of"},
+		{"absurd length", flip(firstBlock + 11), firstBlock, "block 1 is of"},
+		{"a byte of the frame", flip(firstFrame + 20), firstBlock, "block 1 does not match its checksum"},
+		{"no frame", block([]byte("no zstd")), firstBlock, "block 1 does not decompress"},
+		{"too few records", block(enc.EncodeAll(make([]byte, history.RecordBytes), nil)), firstBlock, "its 3 records need"},
+		{"decompression bomb", block(enc.EncodeAll(make([]byte, 64<<20), nil)), firstBlock, "block 1 does not decompress"},
+		{"a byte of the trailer", flip(len(whole) - 10), int64(len(whole) - trailerLen), "the trailer does not match its checksum"},
+		{"trailer disagrees", trailer, int64(len(whole) - trailerLen), "trailer counts"},
+		{"bytes behind the trailer", append(bytes.Clone(whole), 'x'), int64(len(whole)), "bytes follow"},
 	} {
 		_, _, err := read(tc.file)
 		var fe *history.FileError
 		if !errors.Is(err, history.ErrCorrupt) || !errors.As(err, &fe) {
 			t.Errorf("%s: error %v, want ErrCorrupt", tc.name, err)
-		} else if fe.Offset != tc.offset {
-			t.Errorf("%s: error names byte %d, want %d", tc.name, fe.Offset, tc.offset)
+		} else if fe.Offset != tc.offset || !strings.Contains(fe.Reason, tc.reason) {
+			t.Errorf("%s: error says byte %d: %s; want byte %d: %s", tc.name, fe.Offset, fe.Reason, tc.offset, tc.reason)
+		}
+	}
+}
+
+// No bit of a file can flip without being noticed, and none of the records of
+// its part reach the reader.
+func TestEveryFlippedBitIsNoticed(t *testing.T) {
+	whole := write(t, golden(), 4)
+	for at := range whole {
+		for bit := range 8 {
+			spoilt := bytes.Clone(whole)
+			spoilt[at] ^= 1 << bit
+			got, _, err := read(spoilt)
+			var fe *history.FileError
+			if !errors.As(err, &fe) || fe.File != "x.hist" || !errors.Is(err, history.ErrCorrupt) && !errors.Is(err, history.ErrTruncated) {
+				t.Fatalf("bit %d of byte %d: error %v", bit, at, err)
+			}
+			if inTrailer := at >= len(whole)-trailerLen; !inTrailer && len(got) > 0 {
+				t.Fatalf("bit %d of byte %d: records of a spoilt part were returned", bit, at)
+			}
 		}
 	}
 }

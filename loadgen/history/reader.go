@@ -128,6 +128,9 @@ func (r *Reader) readHeader() error {
 	if n := binary.LittleEndian.Uint32(b[12:]); n != RecordBytes {
 		return r.fail(12, ErrCorrupt, "record size is %d, not %d", n, RecordBytes)
 	}
+	if checksum(b[:28], nil) != binary.LittleEndian.Uint32(b[28:]) {
+		return r.fail(0, ErrCorrupt, "the header does not match its checksum")
+	}
 	r.header.StartUnixNano = int64(binary.LittleEndian.Uint64(b[16:]))
 	return nil
 }
@@ -150,16 +153,18 @@ func (r *Reader) readPart() error {
 }
 
 func (r *Reader) readBlock(start int64) error {
-	var b [blockBytes - 4]byte
-	if err := r.fill(b[:], "a block's header"); err != nil {
+	block := r.seen.Blocks + 1
+	b := [blockBytes]byte{}
+	binary.LittleEndian.PutUint32(b[0:], blockMarker)
+	if err := r.fill(b[4:], "a block's header"); err != nil {
 		return err
 	}
-	count, length := binary.LittleEndian.Uint32(b[0:]), binary.LittleEndian.Uint32(b[4:])
+	count, length := binary.LittleEndian.Uint32(b[4:]), binary.LittleEndian.Uint32(b[8:])
 	if count == 0 || count > BlockRecordsMax {
-		return r.fail(start, ErrCorrupt, "block of %d records, must be 1 to %d", count, BlockRecordsMax)
+		return r.fail(start, ErrCorrupt, "block %d is of %d records, must be 1 to %d", block, count, BlockRecordsMax)
 	}
 	if length > compressedMax {
-		return r.fail(start, ErrCorrupt, "block of %d compressed bytes, must be at most %d", length, compressedMax)
+		return r.fail(start, ErrCorrupt, "block %d is of %d compressed bytes, must be at most %d", block, length, compressedMax)
 	}
 	if cap(r.packed) < int(length) {
 		r.packed = make([]byte, length)
@@ -168,13 +173,16 @@ func (r *Reader) readBlock(start int64) error {
 	if err := r.fill(r.packed, "a block"); err != nil {
 		return err
 	}
+	if checksum(b[:12], r.packed) != binary.LittleEndian.Uint32(b[12:]) {
+		return r.fail(start, ErrCorrupt, "block %d does not match its checksum", block)
+	}
 	planes, err := r.dec.DecodeAll(r.packed, r.planes[:0])
 	if err != nil {
-		return r.fail(start, ErrCorrupt, "block does not decompress: %v", err)
+		return r.fail(start, ErrCorrupt, "block %d does not decompress: %v", block, err)
 	}
 	r.planes = planes
 	if len(planes) != int(count)*RecordBytes {
-		return r.fail(start, ErrCorrupt, "block holds %d bytes, its %d records need %d", len(planes), count, int(count)*RecordBytes)
+		return r.fail(start, ErrCorrupt, "block %d holds %d bytes, its %d records need %d", block, len(planes), count, int(count)*RecordBytes)
 	}
 	if cap(r.records) < len(planes) {
 		r.records = make([]byte, BlockRecordsMax*RecordBytes)
@@ -188,9 +196,13 @@ func (r *Reader) readBlock(start int64) error {
 }
 
 func (r *Reader) readTrailer(start int64) error {
-	var b [trailerBytes - 4]byte
-	if err := r.fill(b[:], "the trailer"); err != nil {
+	b := [trailerBytes]byte{}
+	binary.LittleEndian.PutUint32(b[0:], trailerMarker)
+	if err := r.fill(b[4:], "the trailer"); err != nil {
 		return err
+	}
+	if checksum(b[:28], nil) != binary.LittleEndian.Uint32(b[28:]) {
+		return r.fail(start, ErrCorrupt, "the trailer does not match its checksum")
 	}
 	t := Trailer{
 		Records:    binary.LittleEndian.Uint64(b[4:]),

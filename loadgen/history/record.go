@@ -3,8 +3,9 @@
 // A history is a folder of files, each a header, zstd blocks of fixed-size
 // records and a trailer with the counts, so that a file cut off anywhere is
 // recognised as such and the complete blocks before the cut can still be read.
-// There are no checksums on purpose: a reader judges the records themselves,
-// and a removed record has to be found by what it says, not by a hash.
+// Each of these parts has a checksum: a bit that flipped on a disk or on the
+// way must accuse nobody, and must not go unnoticed. It is no seal: who writes
+// a history anew can say anything, and is found out by what the records say.
 //
 // Records are written in the order their requests ended, not by number. The
 // package knows nothing of what was sent: subject, ordinal, code and tag mean

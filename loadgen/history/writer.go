@@ -57,6 +57,7 @@ func NewWriter(w io.Writer, h Header) (*Writer, error) {
 	binary.LittleEndian.PutUint32(b[8:], Version)
 	binary.LittleEndian.PutUint32(b[12:], RecordBytes)
 	binary.LittleEndian.PutUint64(b[16:], uint64(h.StartUnixNano))
+	binary.LittleEndian.PutUint32(b[28:], checksum(b[:28], nil))
 	if _, err := w.Write(b[:]); err != nil {
 		return nil, fmt.Errorf("write history header: %w", err)
 	}
@@ -93,9 +94,10 @@ func (w *Writer) Close(unrecorded uint64) error {
 	if err := w.flush(); err == nil {
 		var b [trailerBytes]byte
 		binary.LittleEndian.PutUint32(b[0:], trailerMarker)
-		binary.LittleEndian.PutUint64(b[8:], w.trailer.Records)
-		binary.LittleEndian.PutUint64(b[16:], w.trailer.Blocks)
-		binary.LittleEndian.PutUint64(b[24:], unrecorded)
+		binary.LittleEndian.PutUint64(b[4:], w.trailer.Records)
+		binary.LittleEndian.PutUint64(b[12:], w.trailer.Blocks)
+		binary.LittleEndian.PutUint64(b[20:], unrecorded)
+		binary.LittleEndian.PutUint32(b[28:], checksum(b[:28], nil))
 		if _, err := w.w.Write(b[:]); err != nil {
 			w.err = fmt.Errorf("write history trailer: %w", err)
 		}
@@ -140,6 +142,7 @@ func (w *Writer) block(records []byte) error {
 	binary.LittleEndian.PutUint32(w.out[0:], blockMarker)
 	binary.LittleEndian.PutUint32(w.out[4:], uint32(count))
 	binary.LittleEndian.PutUint32(w.out[8:], uint32(len(w.out)-blockBytes))
+	binary.LittleEndian.PutUint32(w.out[12:], checksum(w.out[:12], w.out[blockBytes:]))
 	if _, err := w.w.Write(w.out); err != nil {
 		w.err = fmt.Errorf("write history block: %w", err)
 		return w.err
