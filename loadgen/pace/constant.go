@@ -4,11 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/bits"
 	"time"
 )
 
-// Limits of a constant schedule.
+// Limits of every schedule.
 const (
 	// RateMax is the highest accepted rate, in requests per second. A loopback
 	// interface carries less; a higher figure is a slip of the keyboard.
@@ -17,7 +16,7 @@ const (
 	SpanMax = 31 * 24 * time.Hour
 )
 
-// Errors of NewConstant, for errors.Is.
+// Errors of making a schedule, for errors.Is.
 var (
 	ErrRate     = errors.New("bad rate")
 	ErrDuration = errors.New("bad duration")
@@ -61,8 +60,7 @@ func (c Constant) Total() uint64 { return c.total }
 // Span implements Schedule.
 func (c Constant) Span() time.Duration { return time.Duration(c.span) }
 
-// Due implements Schedule. Request n is due at floor(n×span/total), so the
-// number due at e is ceil((e+1)×total/span).
+// Due implements Schedule.
 func (c Constant) Due(elapsed time.Duration) uint64 {
 	if elapsed < 0 {
 		return 0
@@ -70,17 +68,8 @@ func (c Constant) Due(elapsed time.Duration) uint64 {
 	if uint64(elapsed) >= c.span {
 		return c.total
 	}
-	hi, lo := bits.Mul64(uint64(elapsed)+1, c.total)
-	q, r := bits.Div64(hi, lo, c.span)
-	if r > 0 {
-		q++
-	}
-	return q
+	return spreadDue(uint64(elapsed), c.total, c.span)
 }
 
 // At implements Schedule.
-func (c Constant) At(n uint64) time.Duration {
-	hi, lo := bits.Mul64(n, c.span)
-	q, _ := bits.Div64(hi, lo, c.total)
-	return time.Duration(q)
-}
+func (c Constant) At(n uint64) time.Duration { return time.Duration(spreadAt(n, c.total, c.span)) }

@@ -3,8 +3,10 @@
 // A [Schedule] is a pure function of elapsed time: it holds no clock and no
 // position, so any number of senders may ask it at once, a stalled sender
 // learns exactly how much it has to catch up, and the intended time of a
-// request never depends on how the run went. The package imports nothing of
-// the generator.
+// request never depends on how the run went. [Constant], [Curve] (ramp, step,
+// sine), [Burst] and [Poisson] are the forms; [Sequence], [Overlay] and [Shard]
+// make new ones of them, and [Parse] reads them from text. The package imports
+// nothing of the generator.
 package pace
 
 import "time"
