@@ -40,6 +40,7 @@ requirements: ## write system/REQUIREMENTS.md: each row of the specification and
 test: setup build ## every test, with the race detector, on real servers that it starts and stops
 	@stack/with.sh go test -race -count=1 ./...
 	@go test -race -count=1 -tags chaos ./system/faultpoint
+	@go test -count=1 -run Million ./loadgen
 
 bench-hotsku: setup build ## the main job: one SKU under open-loop load, judged
 	@bin/hotsku bench --rate $(RATE) --duration $(DURATION) --stock $(STOCK) --scheme $(SCHEME) $(SEEDED) $(TO)

@@ -2,6 +2,7 @@ package loadgen
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -41,7 +42,8 @@ type Source interface {
 	// returns on whose behalf it is sent and its ordinal: requests of equal
 	// ordinal are repeats of one request id. It must describe the same request
 	// whenever it is asked for the same n, and must not allocate if the run is
-	// to be cheap. n is below the schedule's Total.
+	// to be cheap. n is below the Total of the schedule, or of the whole one of
+	// which the run offers a shard.
 	Append(dst []byte, n uint64) (out []byte, subject uint64, ordinal uint32)
 }
 
@@ -63,6 +65,7 @@ type Config struct {
 	Addrs []string
 
 	// Schedule says how many requests are due when, such as pace.NewConstant.
+	// The requests of a pace.Shard keep the numbers they have in the whole.
 	Schedule pace.Schedule
 
 	// NewSource makes a Source for a goroutine that sends.
@@ -78,6 +81,21 @@ type Config struct {
 	// flight on each, at most (1: no pipelining). When all are full, requests
 	// wait, and their latency runs on.
 	Conns, Depth int
+
+	// ConnRamp is how long into the run connections are opened: the first is
+	// there from the start, the others follow evenly. 0 opens all before the
+	// run begins.
+	ConnRamp time.Duration
+
+	// TLS makes the connections TLS ones; nil means plain TCP.
+	TLS *tls.Config
+
+	// Client is what speaks HTTP; ClientFast needs Depth 1.
+	Client Client
+
+	// LocalPorts are the first and last local port to use (Linux 6.3 or later);
+	// zero means the system's range.
+	LocalPorts [2]uint16
 
 	// Timeout is how long a written request may wait for its answer.
 	Timeout time.Duration
@@ -141,6 +159,9 @@ func (c Config) withDefaults() Config {
 	or(&c.Tick, TickDefault)
 	or(&c.DialTimeout, DialTimeoutDefault)
 	or(&c.ConnectWait, ConnectWaitDefault)
+	if c.Client == "" {
+		c.Client = ClientWire
+	}
 	if c.Clock == nil {
 		c.Clock = systemClock{}
 	}
@@ -171,6 +192,14 @@ func (c Config) Validate() error {
 		return bad("%d connections for %d addresses: give at least one each", c.Conns, len(c.Addrs))
 	case c.Depth < 1 || c.Depth > DepthMax:
 		return bad("depth %d: give 1 to %d requests in flight a connection", c.Depth, DepthMax)
+	case c.Client != ClientWire && c.Client != ClientFast:
+		return bad("client %q: give %s or %s", c.Client, ClientWire, ClientFast)
+	case c.Client == ClientFast && c.Depth != 1:
+		return bad("depth %d: the client %s has one request in flight on a connection, give 1", c.Depth, ClientFast)
+	case c.ConnRamp < 0 || c.ConnRamp > c.Schedule.Span():
+		return bad("connection ramp %v: give 0s to the schedule's %v", c.ConnRamp, c.Schedule.Span())
+	case c.LocalPorts[0] > c.LocalPorts[1] || c.LocalPorts != [2]uint16{} && c.LocalPorts[0] == 0:
+		return bad("local ports %d to %d: give the lower one first", c.LocalPorts[0], c.LocalPorts[1])
 	case c.Timeout < time.Millisecond:
 		return bad("timeout %v: give at least 1ms", c.Timeout)
 	case c.Tick < 10*time.Microsecond || c.Tick > time.Second:

@@ -160,37 +160,6 @@ func countAbove(res *loadgen.Result, d time.Duration) (n int64) {
 	return n
 }
 
-func TestAFrozenServerIsFeltByEveryRequestThatWasDue(t *testing.T) {
-	t.Parallel()
-	const rate, span, freeze = 500, 3 * time.Second, 1200 * time.Millisecond
-	var s seen
-	thaw := make(chan struct{})
-	var frozen atomic.Bool
-	addr := answering(t, &s, func(n uint64) (string, error) {
-		if n == rate/2 && frozen.CompareAndSwap(false, true) {
-			time.AfterFunc(freeze, func() { close(thaw) })
-		}
-		if frozen.Load() {
-			<-thaw
-		}
-		return answerTo(n, 200, ""), nil
-	})
-	res := load(t, t.Context(), loadgen.Config{Addrs: []string{addr}, Schedule: constant(t, rate, span), Conns: 16})
-	if res.Completed != 1500 {
-		t.Fatalf("%d samples, want 1500", res.Completed)
-	}
-	// 40 % of the requests were due while it lasted and wait from 0 to freeze,
-	// so the 80th percentile is half of it. Only lower bounds: a busy machine
-	// makes all of them longer.
-	sum := loadgen.Summarize(res.Latency)
-	if p80 := time.Duration(res.Latency.ValueAtQuantile(80)); p80 < freeze*45/100 {
-		t.Errorf("P80 %v, want about %v: the wait is omitted", p80, freeze/2)
-	}
-	if sum.Max < freeze*98/100 {
-		t.Errorf("max %v, want about %v", sum.Max, freeze)
-	}
-}
-
 func TestLateAnswersAreNotTakenForOthers(t *testing.T) {
 	t.Parallel()
 	var s seen

@@ -59,6 +59,9 @@ type Result struct {
 	ConnsFull     time.Duration
 	HistoryStalls uint64 // times an answer waited for the history's writer
 
+	// Strain says what may have kept the generator from its schedule.
+	Strain Strain
+
 	// CPU is the time this process spent, in user and system mode, from
 	// Started until the last request had ended.
 	CPU time.Duration

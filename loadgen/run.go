@@ -10,11 +10,9 @@ import (
 	"time"
 
 	"github.com/hotsku/hotsku/loadgen/history"
+	"github.com/hotsku/hotsku/loadgen/pace"
 	"github.com/hotsku/hotsku/loadgen/wire"
 )
-
-// ErrNoConnection: no server could be reached before the run began.
-var ErrNoConnection = errors.New("no connection")
 
 // recordersMax bounds the recorders, and with them the histograms in memory.
 const recordersMax = 4
@@ -30,7 +28,8 @@ type run struct {
 	resolved  atomic.Uint64 // ends of written requests
 	width     time.Duration // of a slot
 	recorders []*recorder
-	conns     []*wire.Conn
+	conns     []link
+	held      []chan struct{} // of connections that the ramp has not opened yet
 	sender    *sender
 	progress  progress
 }
@@ -68,72 +67,6 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 // now is the connections' clock.
 func (r *run) now() int64 { return int64(r.cfg.Clock.Now().Sub(r.base)) }
 
-// connect opens the connection slots and waits for them.
-func (r *run) connect(ctx context.Context) error {
-	slots := int((r.cfg.Schedule.Span()-1)/r.width) + 1
-	for range min(r.cfg.Conns, recordersMax) {
-		r.recorders = append(r.recorders, &recorder{
-			extract: r.cfg.Extract, start: &r.start, resolved: &r.resolved,
-			width: int64(r.width), slots: make([]slot, slots),
-			givenUp: newHistogram(), service: newHistogram(),
-		})
-	}
-	wc := wire.Config{Depth: r.cfg.Depth, Timeout: r.cfg.Timeout, DialTimeout: r.cfg.DialTimeout, Now: r.now}
-	for i := range r.cfg.Conns {
-		c, err := wire.Open(r.cfg.Addrs[i%len(r.cfg.Addrs)], wc, r.recorders[i%len(r.recorders)])
-		if err != nil {
-			return err
-		}
-		r.conns = append(r.conns, c)
-	}
-	limit := r.now() + int64(r.cfg.ConnectWait)
-	for {
-		up := 0
-		for _, c := range r.conns {
-			if c.Up() {
-				up++
-			}
-		}
-		switch {
-		case up == len(r.conns), r.cfg.ConnectWait < 0:
-			return nil
-		case ctx.Err() != nil:
-			return fmt.Errorf("connect: %w", ctx.Err())
-		case r.now() > limit && up > 0:
-			return nil
-		case r.now() > limit:
-			return fmt.Errorf("%w to %v within %v: %s; start the server, or check the address",
-				ErrNoConnection, r.cfg.Addrs, r.cfg.ConnectWait, r.dialFailure())
-		}
-		r.cfg.Clock.Sleep(time.Millisecond)
-	}
-}
-
-// dialFailure names the most frequent reason.
-func (r *run) dialFailure() wire.Cause {
-	var all wire.Stats
-	for _, c := range r.conns {
-		st := c.Stats()
-		all.Add(&st)
-	}
-	worst := wire.CauseNone
-	for cause, n := range all.Failed {
-		if n > all.Failed[worst] {
-			worst = wire.Cause(cause)
-		}
-	}
-	if worst == wire.CauseNone {
-		return wire.CauseDialTimeout
-	}
-	return worst
-}
-
-func (r *run) closeConns() {
-	for _, c := range r.conns {
-		c.Close()
-	}
-}
-
 // offer runs the schedule on open connections.
 func (r *run) offer(ctx context.Context) (*Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -145,7 +78,7 @@ func (r *run) offer(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	cpu := processCPU()
+	cpu, before := processCPU(), readGauge()
 	r.sender = r.newSender()
 	stop := make(chan struct{})
 	kept := make(chan struct{})
@@ -165,6 +98,8 @@ func (r *run) offer(ctx context.Context) (*Result, error) {
 
 	res := r.result()
 	res.Started, res.Elapsed, res.CPU = started, time.Duration(elapsed), processCPU()-cpu
+	res.Strain = r.sender.strain
+	readGauge().since(before, &res.Strain)
 	res.Dropped += unrecorded
 	res.Unrecorded = unrecorded
 	if interrupted {
@@ -183,7 +118,7 @@ func (r *run) offer(ctx context.Context) (*Result, error) {
 func (r *run) newSender() *sender {
 	deadline := r.cfg.Schedule.Span() + max(r.cfg.CatchUp, 0)
 	return &sender{
-		schedule: r.cfg.Schedule, source: r.cfg.NewSource(), conns: r.conns,
+		schedule: r.cfg.Schedule, cursor: pace.Walk(r.cfg.Schedule, 0), source: r.cfg.NewSource(), conns: r.conns,
 		tick: r.cfg.Tick, now: r.now, sleep: r.cfg.Clock.Sleep,
 		start: r.start.Load(), deadline: deadline, resolved: r.resolved.Load,
 		lag: newHistogram(), progress: &r.progress, fullSince: -1,
@@ -208,6 +143,7 @@ func (r *run) housekeep(stop <-chan struct{}, cancel context.CancelCauseFunc, hi
 			cancel(errors.New("the history could not be written"))
 		case t := <-sweep.C:
 			now := r.now()
+			r.openHeld(time.Duration(now - r.start.Load()))
 			for _, c := range r.conns {
 				c.Sweep(now)
 			}
@@ -251,8 +187,8 @@ func (r *run) drop(cut int64, interrupted bool) (unrecorded uint64) {
 	}
 	var scratch []byte
 	for n := s.next; n < due; n++ {
-		q := wire.Request{N: n, Intended: s.start + int64(r.cfg.Schedule.At(n))}
-		scratch, q.Subject, q.Ordinal = s.source.Append(scratch[:0], n)
+		q := wire.Request{N: number(r.cfg.Schedule, n), Intended: s.start + int64(r.cfg.Schedule.At(n))}
+		scratch, q.Subject, q.Ordinal = s.source.Append(scratch[:0], q.N)
 		rec.drop(&q)
 	}
 	return total - due

@@ -26,8 +26,9 @@ const sleepMax = 20 * time.Millisecond
 // only a pair of numbers and what lost connections gave back.
 type sender struct {
 	schedule pace.Schedule
+	cursor   pace.Cursor // at request next
 	source   Source
-	conns    []*wire.Conn
+	conns    []link
 	tick     time.Duration
 	now      func() int64
 	sleep    func(time.Duration)
@@ -44,6 +45,7 @@ type sender struct {
 	lastSent    int64 // of the last request written, from the start
 	backlogMax  uint64
 	inFlightMax uint64
+	strain      Strain
 	full        time.Duration // how long something waited for room
 	fullSince   time.Duration // when that began, or -1
 	progress    *progress
@@ -51,9 +53,19 @@ type sender struct {
 
 var _ wire.Filler = (*sender)(nil)
 
+// number is a request's number in the whole schedule, of which this one may be
+// a shard.
+func number(s pace.Schedule, n uint64) uint64 {
+	if shard, ok := s.(pace.Shard); ok {
+		return shard.Number(n)
+	}
+	return n
+}
+
 // run sends until everything is written, the deadline, or the end of ctx. It
 // reports whether it was the latter.
 func (s *sender) run(ctx context.Context) (interrupted bool) {
+	woke := time.Duration(0)
 	for {
 		elapsed := time.Duration(s.now() - s.start)
 		if ctx.Err() != nil {
@@ -64,7 +76,10 @@ func (s *sender) run(ctx context.Context) (interrupted bool) {
 		}
 		due := s.schedule.Due(elapsed)
 		s.backlogMax = max(s.backlogMax, s.waiting(due))
+		before := s.next
 		idle := s.release(due)
+		s.strain.Gap, woke = max(s.strain.Gap, elapsed-woke), elapsed
+		s.strain.CatchUp = max(s.strain.CatchUp, s.next-before)
 		s.watch(elapsed, due)
 		if idle && s.next == s.schedule.Total() && len(s.returned) == 0 {
 			return false
@@ -141,8 +156,8 @@ func (s *sender) Fill(dst []byte, r *wire.Request) []byte {
 		*r = s.returned[n-1]
 		s.returned = s.returned[:n-1]
 	} else {
-		r.N = s.next
-		r.Intended = s.start + int64(s.schedule.At(s.next))
+		r.N = number(s.schedule, s.next)
+		r.Intended = s.start + int64(s.cursor.Next())
 		s.next++
 	}
 	dst, r.Subject, r.Ordinal = s.source.Append(dst, r.N)

@@ -30,6 +30,14 @@ func (s *seen) add(n uint64) {
 	s.times[n]++
 }
 
+func (s *seen) addText(t *testing.T, text string) {
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Error(err)
+	}
+	s.add(n)
+}
+
 func (s *seen) noneTwice(t *testing.T) {
 	t.Helper()
 	s.mu.Lock()
@@ -77,24 +85,31 @@ func answerTo(n uint64, status int, headers string) string {
 // answering serves each request by what handle makes of it; an empty answer
 // leaves the connection open and reads no more, an error closes it.
 func answering(tb testing.TB, s *seen, handle func(n uint64) (string, error)) (addr string) {
-	return serve(tb, func(c net.Conn) {
-		r := bufio.NewReader(c)
-		for {
-			n, err := readRequest(r)
-			if err != nil {
-				return
-			}
-			s.add(n)
-			answer, err := handle(n)
-			if answer == "" && err == nil {
-				_, _ = io.Copy(io.Discard, c)
-				return
-			}
-			if _, werr := io.WriteString(c, answer); werr != nil || err != nil {
-				return
-			}
+	return serve(tb, func(c net.Conn) { answerBy(c, s, handle) })
+}
+
+// answer serves one connection with the request's number.
+func answer(c net.Conn, s *seen) {
+	answerBy(c, s, func(n uint64) (string, error) { return answerTo(n, 200, ""), nil })
+}
+
+func answerBy(c net.Conn, s *seen, handle func(n uint64) (string, error)) {
+	r := bufio.NewReader(c)
+	for {
+		n, err := readRequest(r)
+		if err != nil {
+			return
 		}
-	})
+		s.add(n)
+		answer, err := handle(n)
+		if answer == "" && err == nil {
+			_, _ = io.Copy(io.Discard, c)
+			return
+		}
+		if _, werr := io.WriteString(c, answer); werr != nil || err != nil {
+			return
+		}
+	}
 }
 
 // numbered takes the request's number out of the answer's body.

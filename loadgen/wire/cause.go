@@ -9,6 +9,9 @@ import (
 	"syscall"
 )
 
+// ErrTLS: the connection stood, and the TLS handshake on it failed.
+var ErrTLS = errors.New("TLS handshake")
+
 // Cause says why a connection, or the attempt to open one, ended, and with it
 // the requests it carried. The values are stored in histories.
 type Cause uint8
@@ -27,14 +30,15 @@ const (
 	CauseName        Cause = 9  // dial: the host name does not resolve
 	CauseUnreachable Cause = 10 // dial: no route
 	CauseOther       Cause = 11 // anything else
+	CauseTLS         Cause = 12 // dial: no TLS session, such as a certificate that is not trusted
 
 	// CauseCount is above every cause.
-	CauseCount = 12
+	CauseCount = 13
 )
 
 var causeNames = [CauseCount]string{
 	"none", "reset", "closed", "malformed", "expired", "refused", "dial_timeout",
-	"ports_exhausted", "descriptors_exhausted", "name_not_resolved", "unreachable", "other",
+	"ports_exhausted", "descriptors_exhausted", "name_not_resolved", "unreachable", "other", "tls",
 }
 
 // String returns the cause's name in reports.
@@ -54,7 +58,7 @@ func CauseOf(err error) Cause {
 		return CauseNone
 	case errors.Is(err, ErrMalformed):
 		return CauseMalformed
-	case errors.Is(err, io.EOF):
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return CauseClosed
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return CauseReset
@@ -71,6 +75,8 @@ func CauseOf(err error) Cause {
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded),
 		errors.As(err, &timeout) && timeout.Timeout():
 		return CauseDialTimeout
+	case errors.Is(err, ErrTLS):
+		return CauseTLS
 	}
 	return CauseOther
 }

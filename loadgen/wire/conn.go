@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"math/bits"
 	"net"
@@ -44,12 +45,20 @@ const (
 // readBytes is the read buffer of a connection.
 const readBytes = 32 << 10
 
-// Config is what connections share. All fields are required.
+// Config is what connections share. The first four fields are required.
 type Config struct {
 	Depth       int           // requests in flight on one connection, at most
 	Timeout     time.Duration // from a request's write until it is given up
-	DialTimeout time.Duration // of one attempt
+	DialTimeout time.Duration // of one attempt, TLS handshake included
 	Now         func() int64  // monotonic clock, ns; safe for concurrent use
+
+	// TLS makes the connections TLS ones; nil means plain TCP.
+	TLS *tls.Config
+	// Ports are the first and last local port to use; zero means the system's
+	// range. It needs Linux 6.3.
+	Ports [2]uint16
+	// Hold, if set, keeps the first dial back until it is closed.
+	Hold <-chan struct{}
 }
 
 // Stats counts what happened to a connection.
@@ -84,6 +93,7 @@ type Conn struct {
 
 	mu      sync.Mutex
 	conn    *net.TCPConn // nil while down
+	secure  *secure      // of conn; nil without TLS
 	out     outlet       // of conn; used by the sender under mu
 	epoch   uint64       // counts losses
 	tail    uint64       // first request without an answer; moved by the reader
@@ -92,12 +102,14 @@ type Conn struct {
 	broken  bool         // takes no more bytes; the reader has seen or will see the end
 	closing bool
 	stats   Stats
+	dialErr error // of the last attempt
 
 	// The sender's own.
 	head      uint64
 	seenEpoch uint64
 	pending   []byte // requests from pending[pos:] on are not yet written
 	pos       int
+	sealed    []byte // reused for pending
 
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -136,6 +148,13 @@ func (c *Conn) Outstanding() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return int(c.written - c.expired)
+}
+
+// DialError is why the last attempt to connect failed; nil if it did not.
+func (c *Conn) DialError() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.dialErr
 }
 
 // Stats returns the counts so far.

@@ -6,17 +6,25 @@ import (
 	"io"
 	"net"
 	"os"
+	"syscall"
 	"time"
 )
 
 // run dials, reads until the connection ends, and again, until Close.
 func (c *Conn) run(ctx context.Context) {
 	defer close(c.done)
+	if c.cfg.Hold != nil {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.cfg.Hold:
+		}
+	}
 	backoff := BackoffMin
 	for {
-		conn, err := c.dial(ctx)
+		from, err := c.dial(ctx)
 		if err == nil {
-			answered, cause := c.serve(conn)
+			answered, cause := c.serve(from)
 			c.lose(cause)
 			if answered {
 				backoff = BackoffMin
@@ -34,39 +42,74 @@ func (c *Conn) run(ctx context.Context) {
 	}
 }
 
-// dial makes one attempt and installs the connection.
-func (c *Conn) dial(ctx context.Context) (*net.TCPConn, error) {
-	d := net.Dialer{Timeout: c.cfg.DialTimeout, KeepAlive: -1}
-	conn, err := d.DialContext(ctx, "tcp", c.addr)
-	var out outlet
-	if err == nil {
-		out, err = newOutlet(conn.(*net.TCPConn))
-		if err != nil {
-			_ = conn.Close()
-		}
-	}
+// dial makes one attempt and installs the connection. It returns what to read
+// answers from.
+func (c *Conn) dial(ctx context.Context) (io.Reader, error) {
+	conn, sec, out, err := c.connect(ctx)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err != nil {
 		if ctx.Err() == nil {
 			c.stats.Failed[CauseOf(err)]++
+			c.dialErr = err
 		}
 		return nil, err
 	}
 	c.stats.Opened++
-	c.conn, c.out, c.broken = conn.(*net.TCPConn), out, false
+	c.conn, c.secure, c.out, c.broken, c.dialErr = conn, sec, out, false, nil
 	if c.closing {
 		_ = c.conn.Close()
 	}
 	c.parser = Parser{known: c.parser.known[:0], line: c.parser.line[:0], body: c.parser.body[:0]}
-	return c.conn, nil
+	if sec != nil {
+		return sec, nil
+	}
+	return conn, nil
+}
+
+// connect opens a connection, with TLS if asked for, within the dial timeout.
+func (c *Conn) connect(ctx context.Context) (_ *net.TCPConn, sec *secure, _ outlet, err error) {
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.DialTimeout)
+	defer cancel()
+	d := net.Dialer{KeepAlive: -1}
+	if c.cfg.Ports != [2]uint16{} {
+		d.Control = portRange(c.cfg.Ports)
+	}
+	dialed, err := d.DialContext(ctx, "tcp", c.addr)
+	if err != nil {
+		return nil, nil, outlet{}, err
+	}
+	conn := dialed.(*net.TCPConn)
+	if c.cfg.TLS != nil {
+		sec, err = newSecure(ctx, conn, c.cfg.TLS)
+	}
+	var out outlet
+	if err == nil {
+		out, err = newOutlet(conn)
+	}
+	if err != nil {
+		_ = conn.Close()
+	}
+	return conn, sec, out, err
+}
+
+// portRange makes sockets take their local port from a range of their own.
+func portRange(ports [2]uint16) func(network, address string, raw syscall.RawConn) error {
+	const ipLocalPortRange = 51 // IP_LOCAL_PORT_RANGE, Linux 6.3
+	return func(_, _ string, raw syscall.RawConn) error {
+		var failed error
+		err := raw.Control(func(fd uintptr) {
+			failed = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_IP, ipLocalPortRange, int(ports[1])<<16|int(ports[0]))
+		})
+		return errors.Join(err, failed)
+	}
 }
 
 // serve reads answers until the connection ends. answered reports that there
 // was at least one.
-func (c *Conn) serve(conn *net.TCPConn) (answered bool, cause Cause) {
+func (c *Conn) serve(from io.Reader) (answered bool, cause Cause) {
 	for {
-		n, err := conn.Read(c.buf)
+		n, err := from.Read(c.buf)
 		now := c.cfg.Now()
 		if n > 0 {
 			got, cause := c.take(c.buf[:n], now)
@@ -79,7 +122,7 @@ func (c *Conn) serve(conn *net.TCPConn) (answered bool, cause Cause) {
 		case err == nil:
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			// Cleared first: a Sweep from here on must not be lost.
-			if err := conn.SetReadDeadline(time.Time{}); err != nil {
+			if err := c.conn.SetReadDeadline(time.Time{}); err != nil { // set and cleared by this goroutine alone
 				return answered, CauseOf(err)
 			}
 			if c.expire(now) {
@@ -178,7 +221,7 @@ func (c *Conn) expire(now int64) (all bool) {
 func (c *Conn) lose(cause Cause) {
 	c.mu.Lock()
 	_ = c.conn.Close() // it is lost already
-	c.conn = nil
+	c.conn, c.secure = nil, nil
 	c.epoch++
 	closing, limit := c.closing, c.written
 	if closing {

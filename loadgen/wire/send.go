@@ -39,7 +39,27 @@ func (c *Conn) Offer(n int, f Filler) {
 		r.start = start
 		c.head++
 	}
+	c.mu.Lock()
+	sec := c.secure
+	c.mu.Unlock()
+	if sec != nil {
+		if err := c.seal(sec, n); err != nil {
+			c.abandon()
+			return
+		}
+	}
 	c.Flush(f)
+}
+
+// abandon ends a connection that nothing can be written to any more; Reclaim
+// then returns what was pending.
+func (c *Conn) abandon() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.sendable() {
+		c.broken = true
+		_ = c.conn.Close() // the reader reports what matters
+	}
 }
 
 // Flush goes on writing what is pending, without blocking, and reports whether
