@@ -5,7 +5,7 @@ import "github.com/hotsku/hotsku/verify/rundir"
 // recoveredInTime is I14: after the load, and after a fault has ended,
 // nothing is pending anywhere within the plan's time: no reservation without
 // a confirmed message, no message that was not consumed, no event that was
-// not published. What the snapshot says of itself is held against the stores.
+// not published, no order that should have expired. What the snapshot says of itself is held against the stores.
 var recoveredInTime = check{id: "I14", name: "recovered in time",
 	needs: []source{fromPlan, fromSnapshot, fromKeys, fromOffsets, fromOutbox}, run: judgeRecoveredInTime}
 
@@ -21,8 +21,8 @@ func judgeRecoveredInTime(e *evidence, f *finding) {
 	s, limit := e.snapshot, e.plan.Limits.ConvergeMS
 	switch {
 	case !s.Quiescent:
-		f.violate("nothing may be pending %d ms after the last answer, and after %d ms there were %d reservations pending, %d messages not consumed, %d events not published",
-			limit, s.WaitedMS, max(s.Pending, pending), max(s.Lag, lag), max(s.Outbox, e.outbox))
+		f.violate("nothing may be pending %d ms after the last answer, and after %d ms there were %d reservations pending, %d messages not consumed, %d events not published, %d orders overdue",
+			limit, s.WaitedMS, max(s.Pending, pending), max(s.Lag, lag), max(s.Outbox, e.outbox), s.Overdue)
 	case s.WaitedMS > limit:
 		f.violate("nothing may be pending %d ms after the last answer, and it took %d ms: %+d ms", limit, s.WaitedMS, s.WaitedMS-limit)
 	case pending+lag+e.outbox > 0:

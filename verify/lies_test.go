@@ -310,8 +310,8 @@ func lies() []lie {
 			return fmt.Sprintf("user %d's reservation %s ended as ORDER_CREATED %s, and the query shows MESSAGE_SENT order %s", o.UserID, o.ReservationID, o.OrderID, o.OrderID)
 		}},
 		{"not quiescent at the limit", "I14", func(w *world) string {
-			w.snapshot.Quiescent, w.snapshot.WaitedMS, w.snapshot.Lag = false, 30_100, 7
-			return "nothing may be pending 30000 ms after the last answer, and after 30100 ms there were 0 reservations pending, 7 messages not consumed, 0 events not published"
+			w.snapshot.Quiescent, w.snapshot.WaitedMS, w.snapshot.Lag, w.snapshot.Overdue = false, 30_100, 7, 2
+			return "nothing may be pending 30000 ms after the last answer, and after 30100 ms there were 0 reservations pending, 7 messages not consumed, 0 events not published, 2 orders overdue"
 		}},
 		{"quiescent in words only", "I14", func(w *world) string {
 			w.offsets[0].Consumed -= 2

@@ -52,7 +52,7 @@ func (p *progress) Load(l loadgen.Live) {
 // Converging implements scenarios.Progress: its bar is full when nothing is
 // under way any more.
 func (p *progress) Converging(b snapshot.Backlog) {
-	text := fmt.Sprintf("to go: reservations %d, messages %d, events %d", b.Pending, b.Lag, b.Outbox)
+	text := fmt.Sprintf("to go: reservations %d, messages %d, events %d, overdue orders %d", b.Pending, b.Lag, b.Outbox, b.Overdue)
 	if !p.terminal {
 		p.say(text)
 		return

@@ -169,13 +169,13 @@ func TestProgressWithoutATerminalIsPlainLines(t *testing.T) {
 		at = at.Add(500 * time.Millisecond)
 	}
 	p.Phase("waiting")
-	p.Converging(snapshot.Backlog{Pending: 1, Lag: 2, Outbox: 3})
+	p.Converging(snapshot.Backlog{Pending: 1, Lag: 2, Outbox: 3, Overdue: 4})
 	p.done()
 	want := `   0.0 s  load
    0.0 s      13 of 1000 answered,    3 in flight, P99    1.5 ms
    2.0 s      13 of 1000 answered,    3 in flight, P99    1.5 ms
    4.0 s  waiting
-   4.0 s    to go: reservations 1, messages 2, events 3
+   4.0 s    to go: reservations 1, messages 2, events 3, overdue orders 4
 `
 	if out.String() != want {
 		t.Errorf("progress is\n%s\nwant\n%s", out.String(), want)

@@ -15,6 +15,7 @@ type Snapshot struct {
 	Pending   int64     `json:"pending"`   // reservations without a confirmed message, at the snapshot
 	Lag       int64     `json:"lag"`       // messages not consumed, all groups, retry topics included
 	Outbox    int64     `json:"outbox"`    // events not published
+	Overdue   int64     `json:"overdue"`   // orders past their time to be paid
 	Versions  Versions  `json:"versions"`
 	// Database counters over the run.
 	Commits  int64 `json:"commits"`

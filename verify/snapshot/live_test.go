@@ -121,7 +121,7 @@ func (l *live) topics(t *testing.T) {
 	defer a.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	for _, name := range []string{l.prefix + seckill.TopicOrderCreate, l.prefix + seckill.TopicEvent, l.retryTopic()} {
+	for _, name := range []string{l.prefix + seckill.TopicOrderCreate, l.prefix + seckill.TopicEvent, l.prefix + seckill.TopicExpiry, l.retryTopic()} {
 		if err := a.CreateTopic(ctx, admin.WithTopicCreate(name), admin.WithBrokerAddrCreate(env(t, "HOTSKU_TEST_BROKER")),
 			admin.WithReadQueueNums(2), admin.WithWriteQueueNums(2)); err != nil {
 			t.Fatal(err)
@@ -349,7 +349,7 @@ func TestSnapshotCopiesAllThreeStores(t *testing.T) {
 	for _, o := range offsets {
 		found = found || o == rundir.Offset{Group: seckill.GroupOrder, Topic: seckill.TopicOrderCreate, Queue: 1, Min: 0, Max: 1301, Consumed: 1299}
 	}
-	if !found || len(offsets) != 6 {
+	if !found || len(offsets) != 8 {
 		t.Errorf("%+v", offsets)
 	}
 }
@@ -363,6 +363,10 @@ func TestQuiesceSeesTheLastThingGo(t *testing.T) {
 	l.send(t, l.retryTopic(), `{"n":2}`) // a retry topic takes no batch
 	l.send(t, l.retryTopic(), `{"n":3}`)
 	l.must(t, "INSERT INTO event_outbox (event_type, aggregate_id, payload) VALUES ('ORDER_CREATED', 'x', '{}')")
+	l.send(t, l.prefix+seckill.TopicExpiry, `{"n":4}`)
+	l.must(t, `INSERT INTO orders (order_id, activity_id, sku_id, user_id, request_id, reservation_id, inventory_token_id, amount_cents, status, payment_due_at)
+		VALUES ('ord_late', 5, 1, 1, 'r1', 'resv_1', 1, 0, 'CREATED', now()), ('ord_open', 5, 1, 2, 'r2', 'resv_2', 2, 0, 'CREATED', now() + interval '1 hour'),
+			('ord_paid', 5, 1, 3, 'r3', 'resv_3', 3, 0, 'PAID', now())`)
 	var seen []Backlog
 	q, err := l.Quiesce(ctx, time.Now(), time.Minute, func(b Backlog) {
 		seen = append(seen, b)
@@ -375,12 +379,16 @@ func TestQuiesceSeesTheLastThingGo(t *testing.T) {
 			l.consume(t, seckill.GroupOrder, l.retryTopic(), 1, 2)
 		case 4:
 			l.must(t, "UPDATE event_outbox SET published_at = now()")
+		case 5: // a check that is due may still end an order
+			l.consume(t, seckill.GroupExpiry, l.prefix+seckill.TopicExpiry, 1, 1)
+		case 6:
+			l.must(t, "UPDATE orders SET status = 'EXPIRED' WHERE order_id = 'ord_late'")
 		}
 	})
 	if err != nil || !q.Quiescent || q.Last != (Backlog{}) {
 		t.Fatalf("%+v, %v", q, err)
 	}
-	want := []Backlog{{1, 3, 1}, {0, 3, 1}, {0, 2, 1}, {0, 0, 1}, {}, {}, {}}
+	want := []Backlog{{1, 4, 1, 1}, {0, 4, 1, 1}, {0, 3, 1, 1}, {0, 1, 1, 1}, {0, 1, 0, 1}, {0, 0, 0, 1}, {}, {}, {}}
 	if diff := cmp.Diff(want, seen); diff != "" {
 		t.Error(diff)
 	}

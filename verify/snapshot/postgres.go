@@ -22,8 +22,8 @@ var (
 	tableOfOrdersSQL string
 	//go:embed sql/counters.sql
 	countersSQL string
-	//go:embed sql/unpublished.sql
-	unpublishedSQL string
+	//go:embed sql/undone.sql
+	undoneSQL string
 )
 
 // Counters are the database's own, taken before and after the load.
@@ -42,12 +42,13 @@ func (s *Stores) Counters(ctx context.Context) (Counters, error) {
 	return c, nil
 }
 
-// unpublished counts the events the outbox still holds.
-func (s *Stores) unpublished(ctx context.Context) (n int64, err error) {
-	if err := s.query(ctx, unpublishedSQL, &n); err != nil {
-		return 0, fmt.Errorf("count unpublished events: %w", err)
+// undone counts the events the outbox still holds, and the orders that are
+// past their time to be paid and have not ended.
+func (s *Stores) undone(ctx context.Context) (events, overdue int64, err error) {
+	if err := s.query(ctx, undoneSQL, &events, &overdue); err != nil {
+		return 0, 0, fmt.Errorf("count unpublished events and overdue orders: %w", err)
 	}
-	return n, nil
+	return events, overdue, nil
 }
 
 func (s *Stores) postgresVersion(ctx context.Context) (v string, err error) {

@@ -14,10 +14,11 @@ type Backlog struct {
 	Pending int64 // reservations without a confirmed message
 	Lag     int64 // messages not consumed, all groups, retry topics included
 	Outbox  int64 // events not published
+	Overdue int64 // orders past their time to be paid: each is yet to expire
 }
 
 // Total is 0 when nothing is pending.
-func (b Backlog) Total() int64 { return b.Pending + b.Lag + b.Outbox }
+func (b Backlog) Total() int64 { return b.Pending + b.Lag + b.Outbox + b.Overdue }
 
 // Quiescence is what waiting for it found.
 type Quiescence struct {
@@ -92,6 +93,6 @@ func (s *Stores) Backlog(ctx context.Context) (Backlog, error) {
 	if b.Lag, err = s.lag(ctx); err != nil {
 		return b, err
 	}
-	b.Outbox, err = s.unpublished(ctx)
+	b.Outbox, b.Overdue, err = s.undone(ctx)
 	return b, err
 }

@@ -44,11 +44,14 @@ type Consumer struct {
 	Topics []string
 }
 
-// ConsumersDefault are the system's groups, with their retry topics.
+// ConsumersDefault are the system's groups, with their retry topics. A check
+// that an order was paid counts from when the broker hands it out, which is
+// when it is due: it may end an order whose end is then to be published.
 func ConsumersDefault() []Consumer {
 	return []Consumer{
 		{seckill.GroupOrder, []string{seckill.TopicOrderCreate, retryPrefix + seckill.GroupOrder}},
 		{seckill.GroupProjector, []string{seckill.TopicEvent, retryPrefix + seckill.GroupProjector}},
+		{seckill.GroupExpiry, []string{seckill.TopicExpiry, retryPrefix + seckill.GroupExpiry}},
 	}
 }
 
@@ -117,7 +120,7 @@ func (s *Stores) Close() error {
 // Counters said before the load.
 func (s *Stores) Take(ctx context.Context, dir rundir.Dir, q Quiescence, base Counters) error {
 	shot := rundir.Snapshot{Schema: rundir.SnapshotSchema, TakenAt: time.Now().UTC(), Quiescent: q.Quiescent,
-		WaitedMS: q.Waited.Milliseconds(), Pending: q.Last.Pending, Lag: q.Last.Lag, Outbox: q.Last.Outbox}
+		WaitedMS: q.Waited.Milliseconds(), Pending: q.Last.Pending, Lag: q.Last.Lag, Outbox: q.Last.Outbox, Overdue: q.Last.Overdue}
 	now, err := s.Counters(ctx)
 	if err != nil {
 		return fmt.Errorf("snapshot: %w", err)

@@ -1,1 +1,0 @@
-SELECT count(*) FROM event_outbox WHERE published_at IS NULL
