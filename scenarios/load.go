@@ -11,6 +11,7 @@ import (
 
 	"github.com/hotsku/hotsku/loadgen"
 	"github.com/hotsku/hotsku/loadgen/pace"
+	"github.com/hotsku/hotsku/scenarios/customers"
 	"github.com/hotsku/hotsku/scenarios/traffic"
 	"github.com/hotsku/hotsku/system/seckill"
 	"github.com/hotsku/hotsku/verify/rundir"
@@ -49,6 +50,7 @@ func (r *runner) load(ctx context.Context, cfg loadgen.Config) (*loadgen.Result,
 	cfg.OnReady = func() {
 		r.timeline.LoadStarted(time.Now())
 		r.timeline.Add("bench", "generator", "load started", nil, "")
+		close(r.loading)
 		close(start)
 	}
 	result, err := loadgen.Run(ctx, cfg)
@@ -60,6 +62,31 @@ func (r *runner) load(ctx context.Context, cfg loadgen.Config) (*loadgen.Result,
 		return result, fmt.Errorf("the load was interrupted: %w", result.Interrupted)
 	}
 	return result, nil
+}
+
+// visitEvery is the time between two buyers who come back.
+const visitEvery = 10 * time.Millisecond
+
+// visitors has buyers ask, pay and cancel while the load lasts, if the fleet
+// has processes that serve them.
+func (r *runner) visitors(ctx context.Context) error {
+	addrs, err := r.membersServing("orders", nil)
+	if err != nil {
+		return nil // none: then nobody comes
+	}
+	buyers, err := customers.New(customers.Config{Addrs: addrs, Workload: r.plan.Workload, RatePerS: r.s.Load.RatePerS,
+		ActivityID: activityID, SKUID: skuID, Key: r.key, ExpiresAt: time.Now().Add(saleLength).Unix(), Every: visitEvery})
+	if err != nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-r.loading:
+	}
+	buyers.Run(ctx)
+	r.timeline.Add("bench", "customers", "left", buyers.Stats.Hits(), "")
+	return nil
 }
 
 // warmUp sells another activity through the processes that no fault waits in,

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -60,6 +61,7 @@ type runner struct {
 	stores   *snapshot.Stores
 	faults   []chaos.Fault
 	armed    map[string]bool // members a fault waits in
+	loading  chan struct{}   // closed when the load begins
 }
 
 // Run takes a scenario from nothing to a judged run directory. It owns its
@@ -80,7 +82,7 @@ func Run(ctx context.Context, s Scenario, o Options) (run *rundir.Run, err error
 	if err := prepareDir(o.Dir); err != nil {
 		return nil, err
 	}
-	r := &runner{s: &s, o: o, dir: o.Dir, armed: map[string]bool{}}
+	r := &runner{s: &s, o: o, dir: o.Dir, armed: map[string]bool{}, loading: make(chan struct{})}
 	if err := r.evidence(ctx, schedule); err != nil {
 		return nil, err
 	}
@@ -238,16 +240,19 @@ func (r *runner) startFleet(ctx context.Context, schedule pace.Schedule) (err er
 
 func (r *runner) armFaults(ctx context.Context) error {
 	for i, f := range r.s.Faults {
-		fault, err := f.build(r.fleet.Members(), filepath.Join(r.dir.Logs(), fmt.Sprintf("faultpoint-%d.jsonl", i+1)))
+		fault, err := f.build(site{members: r.fleet.Members(), hitFile: filepath.Join(r.dir.Logs(), fmt.Sprintf("faultpoint-%d.jsonl", i+1)),
+			rng: rand.New(rand.NewPCG(r.o.Seed, uint64(i))), load: r.loading})
 		if err != nil {
 			return err
 		}
 		if err := fault.Setup(ctx); err != nil {
 			return fmt.Errorf("set up %s: %w", fault.Name(), err)
 		}
-		r.timeline.Add("bench", fault.Target(), "armed", nil, fault.Name())
 		r.faults = append(r.faults, fault)
-		r.armed[fault.Target()] = true
+		if f.Kill != (KillPoint{}) { // else it waits outside
+			r.timeline.Add("bench", fault.Target(), "armed", nil, fault.Name())
+			r.armed[fault.Target()] = true
+		}
 	}
 	return nil
 }
@@ -272,8 +277,12 @@ func (r *runner) loadUnderFaults(ctx context.Context, schedule pace.Schedule, ad
 			return err
 		})
 	}
+	visiting, leave := context.WithCancel(ctx)
+	defer leave()
+	g.Go(func() error { return r.visitors(visiting) })
 	var result *loadgen.Result
 	g.Go(func() (err error) {
+		defer leave()
 		result, err = r.load(ctx, cfg)
 		return err
 	})

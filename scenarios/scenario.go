@@ -3,13 +3,10 @@ package scenarios
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
-	"github.com/hotsku/hotsku/chaos"
 	"github.com/hotsku/hotsku/loadgen/pace"
 	"github.com/hotsku/hotsku/scenarios/fleet"
-	"github.com/hotsku/hotsku/system/seckill"
 	"github.com/hotsku/hotsku/verify"
 	"github.com/hotsku/hotsku/verify/rundir"
 )
@@ -75,49 +72,6 @@ func (l Load) schedule() (pace.Constant, error) {
 	return pace.NewConstant(float64(l.RatePerS), l.Duration)
 }
 
-// Fault is a fault of a scenario, before the fleet exists.
-type Fault struct {
-	// Kill is the one kind so far: a process at a counted fault point.
-	Kill   KillPoint
-	Limits chaos.Limits
-	Must   []rundir.MustHit // Fault is filled in
-}
-
-// Validate says what is wrong with a fault's definition.
-func (f Fault) Validate() error {
-	switch {
-	case !slices.Contains(seckill.FaultPoints(), f.Kill.Point):
-		return fmt.Errorf("fault point %q is not known", f.Kill.Point)
-	case f.Kill.At < 1:
-		return fmt.Errorf("hit %d of the point: counted from 1", f.Kill.At)
-	case len(f.Must) == 0:
-		return errors.New("a fault must say what it must hit, or its run proves nothing")
-	}
-	for _, must := range f.Must {
-		if must.Hit == "" || must.AtLeast < 1 {
-			return fmt.Errorf("must hit %q at least %d times: needs a name and a positive number", must.Hit, must.AtLeast)
-		}
-	}
-	return f.Limits.Validate()
-}
-
-// KillPoint kills Member at the At-th hit of Point.
-type KillPoint struct {
-	Member string
-	Point  seckill.FaultPoint
-	At     int64
-}
-
-// build makes the fault for a fleet's members.
-func (f Fault) build(members []*fleet.Member, hitFile string) (chaos.Fault, error) {
-	for _, m := range members {
-		if m.Name() == f.Kill.Member {
-			return &chaos.KillAtPoint{Process: m, Point: f.Kill.Point, At: f.Kill.At, HitFile: hitFile}, nil
-		}
-	}
-	return nil, fmt.Errorf("the fleet has no process %q", f.Kill.Member)
-}
-
 // Validate says what is wrong with a scenario's definition, so that nothing
 // of it comes to light when servers run.
 func (s *Scenario) Validate() error {
@@ -146,10 +100,10 @@ func (s *Scenario) checkFleet() error {
 		kinds[role.Name] = role.Kind
 	}
 	for _, f := range s.Faults {
-		if kinds[f.Kill.Member] == "" {
-			return fmt.Errorf("%s: the fleet has no process %q", f.name(), f.Kill.Member)
-		}
 		if err := f.Validate(); err != nil {
+			return fmt.Errorf("%s: %w", f.name(), err)
+		}
+		if err := f.fits(kinds, s.Load.Duration); err != nil {
 			return fmt.Errorf("%s: %w", f.name(), err)
 		}
 		armed[f.Kill.Member] = true
@@ -187,6 +141,24 @@ func defaultFleet(accesses int, chaosBuild bool) []fleet.Role {
 	}
 	for i := range accesses {
 		roles = append(roles, fleet.Role{Name: fmt.Sprintf("access-%d", i+1), Kind: "access", Chaos: chaosBuild})
+	}
+	return roles
+}
+
+// twoOfEach is the product with two processes a role, as it runs where no
+// process may be missed. What is idle otherwise looks often enough to be in
+// the midst of something whenever it dies.
+func twoOfEach() []fleet.Role {
+	var roles []fleet.Role
+	for i := range 2 {
+		name := func(kind string) string { return fmt.Sprintf("%s-%d", kind, i+1) }
+		roles = append(roles,
+			fleet.Role{Name: name("access"), Kind: "access", Chaos: true},
+			fleet.Role{Name: name("consumer"), Kind: "consumer", Chaos: true, Nice: 5},
+			fleet.Role{Name: name("scanner"), Kind: "scanner", Chaos: true, Nice: 10},
+			fleet.Role{Name: name("outbox"), Kind: "outbox", Chaos: true, Nice: 10},
+			fleet.Role{Name: name("orders"), Kind: "orders", Chaos: true, Nice: 5},
+			fleet.Role{Name: name("reconcile"), Kind: "reconcile", Args: []string{"--reconcile-every", "250ms"}, Chaos: true, Nice: 15})
 	}
 	return roles
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -36,6 +37,9 @@ func small() Scenario {
 	}
 }
 
+// one is a fault of a kind's processes.
+func one(kind string) KillOne { return KillOne{Kind: kind, Until: time.Second, Work: "work_total"} }
+
 func TestScenarioValidate(t *testing.T) {
 	if s := small(); s.Validate() != nil {
 		t.Fatal(s.Validate())
@@ -56,6 +60,19 @@ func TestScenarioValidate(t *testing.T) {
 		{"breaks at a point there is", func(s *Scenario) { s.Faults[0].Kill.Point = "access.lunch" }, `fault point "access.lunch" is not known`},
 		{"breaks at a hit that is counted", func(s *Scenario) { s.Faults[0].Kill.At = 0 }, "hit 0 of the point"},
 		{"says what its fault must hit", func(s *Scenario) { s.Faults[0].Must = nil }, "must say what it must hit"},
+		{"breaks in one way at a time", func(s *Scenario) { s.Faults[0].KillOne = one("access") }, "is of one kind"},
+		{"breaks in some way", func(s *Scenario) { s.Faults[0].Kill = KillPoint{} }, "is of one kind"},
+		{"kills one of several", func(s *Scenario) { s.Faults[0].Kill, s.Faults[0].KillOne = KillPoint{}, one("scanner") }, `1 processes of kind "scanner"`},
+		{"kills while the load lasts", func(s *Scenario) {
+			s.Faults[0].Kill, s.Faults[0].KillOne = KillPoint{}, one("access")
+			s.Load.Duration = time.Second - 1
+		}, "up to 1s into a load of 999.999999ms"},
+		{"kills at a moment there is", func(s *Scenario) {
+			s.Faults[0].Kill, s.Faults[0].KillOne = KillPoint{}, KillOne{Kind: "access", From: time.Second, Until: time.Second, Work: "w"}
+		}, "from 1s to 1s"},
+		{"says what the others do", func(s *Scenario) {
+			s.Faults[0].Kill, s.Faults[0].KillOne = KillPoint{}, KillOne{Kind: "access", Until: time.Second}
+		}, "by which metric"},
 		{"asks for a hit at least", func(s *Scenario) { s.Faults[0].Must[0].AtLeast = 0 }, `must hit "killed" at least 0 times`},
 		{"bounds its fault", func(s *Scenario) { s.Faults[0].Limits.Heal = 0 }, "heal in 0s"},
 		{"can warm up", func(s *Scenario) { s.Fleet = defaultFleet(1, true); s.Faults[0].Kill.Member = "access-1" }, "an access process that no fault waits in"},
@@ -116,7 +133,8 @@ func TestAFaultIsNamedAlikeInPlanAndTimeline(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	fault, err := s.Faults[0].build(f.Members(), "hits")
+	at := site{members: f.Members(), hitFile: "hits", rng: rand.New(rand.NewPCG(1, 2))}
+	fault, err := s.Faults[0].build(at)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,8 +145,50 @@ func TestAFaultIsNamedAlikeInPlanAndTimeline(t *testing.T) {
 	if s.Faults[0].Must[0].Fault != "" {
 		t.Error("making a plan changed the scenario")
 	}
-	if _, err := s.Faults[0].build(nil, "hits"); err == nil {
-		t.Error("a fault of nobody was built")
+	for _, f := range []Fault{s.Faults[0], {KillOne: one("scanner")}} {
+		if _, err := f.build(site{rng: at.rng}); err == nil {
+			t.Errorf("%s of nobody was built", f.name())
+		}
+	}
+	moment, err := Fault{KillOne: one("access")}.build(at)
+	if err != nil || moment.Name() != (Fault{KillOne: one("access")}).name() {
+		t.Errorf("%v, %v", moment, err)
+	}
+}
+
+// Who dies and when is the seed's alone, and seeds differ in both.
+func TestTheSeedSaysWhichOfSeveralDiesAndWhen(t *testing.T) {
+	f, err := fleet.New(fleet.Config{LogDir: t.TempDir(), StartTimeout: 1, StopGrace: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, role := range twoOfEach() {
+		if _, err := f.Add(role); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kill := KillOne{Kind: "consumer", From: time.Second, Until: 4 * time.Second, Work: "w"}
+	build := func(seed uint64) *chaos.KillAtMoment {
+		fault, err := Fault{KillOne: kill}.build(site{members: f.Members(), rng: rand.New(rand.NewPCG(seed, 0))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fault.(*chaos.KillAtMoment)
+	}
+	victims, moments := map[string]int{}, map[time.Duration]bool{}
+	for seed := range uint64(50) {
+		k, again := build(seed), build(seed)
+		if k.Target() != again.Target() || k.After != again.After {
+			t.Errorf("seed %d: %s after %v, then %s after %v", seed, k.Target(), k.After, again.Target(), again.After)
+		}
+		if k.After < kill.From || k.After >= kill.Until {
+			t.Errorf("seed %d: after %v", seed, k.After)
+		}
+		victims[k.Target()]++
+		moments[k.After] = true
+	}
+	if len(victims) != 2 || victims["consumer-1"] < 10 || victims["consumer-2"] < 10 || len(moments) < 50 {
+		t.Errorf("victims %v, %d moments", victims, len(moments))
 	}
 }
 
