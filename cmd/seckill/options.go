@@ -27,6 +27,7 @@ import (
 	"github.com/hotsku/hotsku/system/reservation"
 	"github.com/hotsku/hotsku/system/seckill"
 	"github.com/hotsku/hotsku/system/settings"
+	"github.com/hotsku/hotsku/system/telemetry"
 )
 
 // options is what the flags fill in.
@@ -35,6 +36,7 @@ type options struct {
 	configFile string
 	tokenKeys  []string
 	logLevel   string
+	userKey    string
 	seed       string
 	faults     []string
 	faultsFile string
@@ -97,6 +99,8 @@ func (o *options) processFlags(f *pflag.FlagSet) {
 	f.DurationVar(&o.cfg.Drain, "drain", o.cfg.Drain, "how long the role may take to end")
 	f.DurationVar(&o.cfg.DrainDelay, "drain-delay", o.cfg.DrainDelay, "how long clients are still served after SIGTERM, with /readyz failing: as long as the balancer takes to notice")
 	o.logFlags(f)
+	f.Float64Var(&o.cfg.Trace.Ratio, "trace-ratio", 0, "share of reservations that access traces, 0 to 1, beside those of which a trusted peer's traceparent says so")
+	f.StringVar(&o.cfg.Trace.Endpoint, "trace-endpoint", "", "where spans go, OTLP over HTTP: http://host:4318, a path taken as it is, /v1/traces without one (default: nowhere)")
 	f.StringVar(&o.seed, "id-seed", "", "64 hex digits that feed ids and jitter, one of its own for each process (default: random)")
 	if faultpoint.Enabled {
 		f.StringArrayVar(&o.faults, "faultpoint", nil, fmt.Sprintf("arm NAME=kill@N or NAME=delay:DURATION@N; names: %v", seckill.FaultPoints()))
@@ -108,15 +112,21 @@ func (o *options) processFlags(f *pflag.FlagSet) {
 // flag sets it to its default when it is declared.
 func (o *options) logFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error; logs are JSON on standard error")
+	f.StringVar(&o.userKey, "log-user-key", "", "key of user_id_hash in logs, 32 or more hex digits; one for all processes whose lines are read together (default: random)")
+	settings.Secret(f, "log-user-key", settings.Whole)
 }
 
-// logHandler writes JSON lines at the level asked for.
+// logHandler writes JSON lines at the level asked for, users by their hash.
 func (o *options) logHandler(w io.Writer) (slog.Handler, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
 		return nil, usageError{fmt.Errorf("--log-level %q: must be debug, info, warn or error", o.logLevel)}
 	}
-	return slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level}), nil
+	key, err := telemetry.ParseUserKey(o.userKey)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("--log-user-key: %w", err)}
+	}
+	return telemetry.NewLogHandler(w, level, key), nil
 }
 
 // logger is the process's; the client libraries' own lines go there, too.
@@ -127,6 +137,7 @@ func (o *options) logger() (*slog.Logger, error) {
 	}
 	log := slog.New(h).With("availability_zone", o.cfg.Zone)
 	mq.UseLogger(log)
+	telemetry.UseErrorLog(log)
 	redis.SetLogger(redisLog{log})
 	return log, nil
 }

@@ -23,6 +23,7 @@ const (
 
 	DeviceHeader    = "X-Device-Id"
 	ForwardedHeader = "X-Forwarded-For"
+	TraceHeader     = "Traceparent"
 	UserHeader      = "X-User-Id" // only without the token stage
 )
 
@@ -32,6 +33,7 @@ var (
 	authorization = []byte("Authorization")
 	bearer        = []byte("Bearer ")
 	device        = []byte(DeviceHeader)
+	traceparent   = []byte(TraceHeader)
 	user          = []byte(UserHeader)
 )
 
@@ -139,7 +141,17 @@ func (c *conn) order(last bool) {
 	}
 	c.count.admitted()
 	cmd.RequestID = strings.Clone(cmd.RequestID)
+	cmd.Traceparent = c.trace()
 	c.s.submit.Submit(cmd, c.q.park(c.count.sku, last, c.readAt))
+}
+
+// trace is the trace context that a trusted peer gave the request: nobody
+// else may say what is traced.
+func (c *conn) trace() string {
+	if given := c.req.Header.PeekBytes(traceparent); len(given) > 0 && admission.Trusted(c.peer, c.s.cfg.Limits.TrustedPeers) {
+		return string(seckill.ParseTraceparent(string(given)))
+	}
+	return ""
 }
 
 // who is the user of a request for an activity. A code other than CodeNone

@@ -52,6 +52,9 @@ func parseHop(hop []byte) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
+// Trusted says whether peer is one of trusted.
+func Trusted(peer netip.Addr, trusted []netip.Prefix) bool { return contains(trusted, peer.Unmap()) }
+
 func contains(prefixes []netip.Prefix, addr netip.Addr) bool {
 	for _, p := range prefixes {
 		if p.Contains(addr) {

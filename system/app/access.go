@@ -41,7 +41,8 @@ func (a *App) runAccess(ctx context.Context, p *process) error {
 	path, err := submit.New(submit.Params{Config: bounds, Store: store, Sender: sender,
 		Breaker: breaker, Valves: watcher.Closed, ErrorCode: mq.ErrorCode, IDs: seckill.NewIDGenerator(time.Now, a.seed), Log: a.log,
 		Observe: submit.Observers{Reserve: func(d time.Duration) { lua.Observe(d.Seconds()) },
-			Send: func(d time.Duration) { sends.Observe(d.Seconds()) }}, Hit: a.wiring.Hit})
+			Send:  func(d time.Duration) { sends.Observe(d.Seconds()) },
+			Trace: p.observer().begin, Answered: p.observer().answered}, Hit: a.wiring.Hit})
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrConfig, err)
 	}

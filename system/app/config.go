@@ -47,6 +47,8 @@ type Config struct {
 	Reconcile   reconcile.Config
 	DeadLetters dlq.Automatic // their automatic replay
 
+	Trace telemetry.TraceConfig
+
 	Drain time.Duration // how long a role may take to end
 	// DrainDelay is how long a process that draws clients still serves them
 	// after the signal, not ready any more: as long as a balancer takes to
@@ -113,6 +115,9 @@ type need func(*Config) error
 
 func needsProcess(c *Config) error {
 	if err := telemetry.CheckAdminAddr(c.Admin); err != nil {
+		return err
+	}
+	if err := c.Trace.Validate(); err != nil {
 		return err
 	}
 	if c.Drain <= 0 || c.Drain > drainMax {

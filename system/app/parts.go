@@ -76,6 +76,11 @@ func (a *App) Run(ctx context.Context, roles ...Role) error {
 	if err != nil {
 		return fmt.Errorf("%w: choose another with --admin", err)
 	}
+	tracer, err := telemetry.NewTracer(ctx, a.cfg.Trace, name, a.cfg.Zone, a.log)
+	if err != nil {
+		return errors.Join(err, admin.Close())
+	}
+	tracer.Register(registry.Role(name, a.cfg.Zone))
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	delay := drainDelay(a.cfg.DrainDelay, roles)
@@ -100,7 +105,7 @@ func (a *App) Run(ctx context.Context, roles ...Role) error {
 	}
 	var running sync.WaitGroup
 	for i, role := range roles {
-		p := &process{app: a.as(role, len(roles) > 1), role: role, admin: admin, ready: admin.Part()}
+		p := &process{app: a.as(role, len(roles) > 1), role: role, admin: admin, tracer: tracer, ready: admin.Part()}
 		p.app.ready = ready
 		p.metrics = registry.Role(string(role), a.cfg.Zone)
 		running.Go(func() {
@@ -113,6 +118,9 @@ func (a *App) Run(ctx context.Context, roles ...Role) error {
 	running.Wait()
 	if !unwatch() {
 		<-drained
+	}
+	if err := tracer.Close(); err != nil {
+		a.log.Warn("the last spans were not exported", "error", err)
 	}
 	return errors.Join(errors.Join(errs...), admin.Close())
 }
@@ -145,6 +153,7 @@ type process struct {
 	role    Role
 	metrics prometheus.Registerer
 	admin   *telemetry.Admin
+	tracer  *telemetry.Tracer // nil: nothing is traced
 	ready   *telemetry.Readiness
 	opened  []io.Closer
 }
@@ -158,5 +167,8 @@ func (p *process) run(ctx context.Context) error {
 	p.setReady(false)
 	return errors.Join(err, p.close())
 }
+
+// observer tells of what the role does.
+func (p *process) observer() observer { return observer{p.app.log, p.tracer} }
 
 func (p *process) setReady(ready bool) { p.ready.Set(ready) }

@@ -21,6 +21,7 @@ import (
 	"github.com/hotsku/hotsku/system/mq"
 	"github.com/hotsku/hotsku/system/reservation"
 	"github.com/hotsku/hotsku/system/seckill"
+	"github.com/hotsku/hotsku/system/telemetry"
 )
 
 // Roles run as processes, here as in production: this test binary, told by
@@ -35,7 +36,12 @@ type part struct {
 	// SKU is the one the process looks after, of a Redis that other tests use.
 	SKU  reservation.SKU
 	Seed byte
+	// Debug has the process log everything.
+	Debug bool
 }
+
+// logKey hashes users in the logs of role processes.
+const logKey = "00112233445566778899aabbccddeeff"
 
 func TestMain(m *testing.M) {
 	mq.UseLogger(slog.New(slog.DiscardHandler))
@@ -68,8 +74,21 @@ func play(text string) error {
 	defer stop()
 	w := app.DefaultWiring(func(seckill.FaultPoint) {})
 	w.Store = func(s *reservation.Store) app.Store { return own{s, p.SKU} }
+	level := slog.LevelInfo
+	if p.Debug {
+		level = slog.LevelDebug
+	}
+	key, err := telemetry.ParseUserKey(logKey)
+	if err != nil {
+		return err
+	}
+	log := slog.New(telemetry.NewLogHandler(os.Stderr, level, key)).With("availability_zone", p.Config.Zone)
+	if p.Debug { // the client libraries' lines, too, as the command has them
+		mq.UseLogger(log)
+		telemetry.UseErrorLog(log)
+	}
 	out := json.NewEncoder(os.Stdout)
-	return app.New(p.Config, w, slog.New(slog.NewTextHandler(os.Stderr, nil)), [32]byte{p.Seed}, func(r seckill.Ready) { _ = out.Encode(r) }).Run(ctx, p.roles()...)
+	return app.New(p.Config, w, log, [32]byte{p.Seed}, func(r seckill.Ready) { _ = out.Encode(r) }).Run(ctx, p.roles()...)
 }
 
 // roleAll is every role in one process.

@@ -37,7 +37,7 @@ func (a *App) runConsumer(ctx context.Context, p *process) error {
 		return err
 	}
 	processor, err := order.New(order.Config{Pool: pool, IDs: seckill.NewIDGenerator(time.Now, a.seed),
-		Rand: a.rand(), Hit: a.wiring.Hit, Log: a.log, BatchLimit: a.cfg.Consumer.Batch, PaymentWindow: a.cfg.Payment.Window})
+		Rand: a.rand(), Hit: a.wiring.Hit, Log: a.log, Decided: p.observer().decided(seckill.GroupOrder), BatchLimit: a.cfg.Consumer.Batch, PaymentWindow: a.cfg.Payment.Window})
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrConfig, err)
 	}

@@ -72,7 +72,11 @@ func (p *process) store(ctx context.Context) (Store, error) {
 	if err := s.Check(check); err != nil {
 		return nil, err
 	}
-	return p.app.wiring.Store(s), nil
+	group := ""
+	if p.role == RoleOutbox {
+		group = seckill.GroupProjector
+	}
+	return observedStore{p.app.wiring.Store(s), p.observer(), group}, nil
 }
 
 // producer returns a producer for a topic that the name server knows.
@@ -85,7 +89,7 @@ func (p *process) producer(ctx context.Context, topic string, timeout time.Durat
 		return nil, err
 	}
 	p.onClose(q)
-	return p.app.wiring.Producer(q), nil
+	return observedProducer{p.app.wiring.Producer(q), p.observer()}, nil
 }
 
 // consumer returns a consumer of a topic that the name server knows.

@@ -92,9 +92,6 @@ func decode(d Delivery) (m message, class string, err error) {
 	default:
 		class = classPoison
 	}
-	if !traceparent(m.Traceparent) {
-		m.Traceparent = "" // only observability hangs on it
-	}
 	return m, class, err
 }
 
@@ -119,14 +116,4 @@ func printable(s string) bool {
 		}
 	}
 	return true
-}
-
-// traceparent says that s looks like a W3C trace context header, or is empty.
-func traceparent(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; !(c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c == '-') {
-			return false
-		}
-	}
-	return len(s) <= 64
 }

@@ -72,7 +72,7 @@ func (p *Processor) park(ctx context.Context, letter deadLetter, reject bool) er
 		p.stats.CommitsUnknown.Add(1)
 		return fmt.Errorf("park: commit: %w", err)
 	}
-	p.stats.committed(v, p.cfg.Now().Sub(start))
+	p.committed(v, start)
 	p.stats.Parked.Add(1)
 	return nil
 }

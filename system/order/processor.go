@@ -67,6 +67,9 @@ type Config struct {
 	Wait func(ctx context.Context, d time.Duration) error
 	// Hit is told of each fault point reached; nil in production.
 	Hit func(seckill.FaultPoint)
+	// Decided is told of the decisions of a transaction after its commit; nil:
+	// nobody is. It must not block, nor keep what it is given.
+	Decided func([]Decided)
 	// Log takes a line for each back-off and each parked message; default
 	// is to discard.
 	Log *slog.Logger

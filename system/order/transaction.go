@@ -66,7 +66,7 @@ func (p *Processor) attempt(ctx context.Context, sku allocate.SKU, messages []me
 		return fmt.Errorf("commit: %w", err)
 	}
 	p.hit(seckill.FaultConsumerAfterCommit)
-	p.stats.committed(v, p.cfg.Now().Sub(start))
+	p.committed(v, start)
 	return nil
 }
 

@@ -72,13 +72,17 @@ func (m *OrderCreateMessage) Encode() ([]byte, error) {
 }
 
 // DecodeOrderCreate reads and checks a message. Errors wrap ErrNewerSchema
-// or ErrPoison; both are permanent. Even then the message returned holds
-// what could be read, so that it can be classified.
+// or ErrPoison; both are permanent, and name no value of the message. Even
+// then the message returned holds what could be read, so that it can be
+// classified. A trace context that is none is left out: only observation
+// hangs on it.
 func DecodeOrderCreate(body []byte) (OrderCreateMessage, error) {
 	var m OrderCreateMessage
 	dec := json.NewDecoder(bytes.NewReader(body))
-	if err := dec.Decode(&m); err != nil {
-		return m, fmt.Errorf("%w: %w", ErrPoison, err)
+	err := dec.Decode(&m)
+	m.Traceparent = string(ParseTraceparent(m.Traceparent))
+	if err != nil {
+		return m, fmt.Errorf("%w: %w", ErrPoison, unnamed(err))
 	}
 	if len(bytes.TrimSpace(body[dec.InputOffset():])) > 0 {
 		return m, fmt.Errorf("%w: data after the message", ErrPoison)
@@ -90,6 +94,16 @@ func DecodeOrderCreate(body []byte) (OrderCreateMessage, error) {
 		return m, fmt.Errorf("%w: %w", ErrPoison, err)
 	}
 	return m, nil
+}
+
+// unnamed is what is wrong with a JSON text without its values, which may be
+// a user's id.
+func unnamed(err error) error {
+	var mistyped *json.UnmarshalTypeError
+	if errors.As(err, &mistyped) {
+		return &FieldError{mistyped.Field, "must be of type " + mistyped.Type.String()}
+	}
+	return err
 }
 
 func (m *OrderCreateMessage) check() error {
@@ -158,8 +172,10 @@ type Event struct {
 // ErrPoison.
 func DecodeEvent(body []byte) (Event, error) {
 	var e Event
-	if err := json.Unmarshal(body, &e); err != nil {
-		return e, fmt.Errorf("%w: %w", ErrPoison, err)
+	err := json.Unmarshal(body, &e)
+	e.Traceparent = string(ParseTraceparent(e.Traceparent))
+	if err != nil {
+		return e, fmt.Errorf("%w: %w", ErrPoison, unnamed(err))
 	}
 	switch {
 	case e.SchemaVersion > EventSchemaVersion:

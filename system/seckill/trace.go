@@ -95,11 +95,18 @@ func (t Traceparent) Sampled() bool {
 	return c&1 == 1 // '1' is odd, and so are 'b', 'd', 'f' of 10 to 15
 }
 
-// TraceShare is where the trace lies between 0 and 1, evenly: a share of
-// traces is the same share in every process. 1 without a trace.
-func (t Traceparent) TraceShare() float64 {
+// ShareWith is where the trace of t's child for a reservation lies between 0
+// and 1, evenly: a share of traces is the same share in every process. 1
+// where there would be no trace. It does not allocate.
+func (t Traceparent) ShareWith(reservationID string) float64 {
 	var raw [16]byte
-	if _, err := hex.Decode(raw[:], []byte(t.TraceID())); err != nil || t == "" {
+	if t == "" {
+		tag, ok := ReservationTag([]byte(reservationID))
+		if !ok {
+			return 1
+		}
+		raw = tag
+	} else if n, err := hex.Decode(raw[:], []byte(t.TraceID())); err != nil || n != len(raw) {
 		return 1
 	}
 	// The ids of one millisecond differ in few bits: spread them (splitmix64).

@@ -53,7 +53,11 @@ func TestATraceIsAFunctionOfItsReservation(t *testing.T) {
 		}
 	}
 	for range n {
-		share := TraceOf(ids.NewReservationID(), true).TraceShare()
+		id := ids.NewReservationID()
+		share := Traceparent("").ShareWith(id)
+		if own := TraceOf(id, true); own.ShareWith("") != share || own.ShareWith(ids.NewReservationID()) != share {
+			t.Fatalf("%s: a child of its trace has another share", id)
+		}
 		if share < 0 || share >= 1 {
 			t.Fatalf("share is %v", share)
 		}
@@ -69,7 +73,7 @@ func TestATraceIsAFunctionOfItsReservation(t *testing.T) {
 			t.Errorf("%q has trace %q", id, got)
 		}
 	}
-	if Traceparent("").TraceShare() != 1 {
+	if Traceparent("").ShareWith("") != 1 || Traceparent("nonsense").ShareWith("") != 1 {
 		t.Error("no trace is in no share")
 	}
 }

@@ -75,7 +75,7 @@ func (s *Service) judgeSKU(activityID, skuID int64, tickets []*ticket) {
 	for i, t := range tickets {
 		id := s.ids.NewReservationID()
 		candidates[i] = reservation.Candidate{RequestID: t.cmd.RequestID, UserID: t.cmd.UserID,
-			PayloadHash: t.cmd.PayloadHash(), ReservationID: id, MessageID: seckill.MessageIDOf(id), Traceparent: t.cmd.Traceparent}
+			PayloadHash: t.cmd.PayloadHash(), ReservationID: id, MessageID: seckill.MessageIDOf(id), Traceparent: s.observe.Trace(t.cmd.Traceparent, id)}
 	}
 	s.hit(seckill.FaultAccessBeforeReserve)
 	// Two bounds: the answers wait ReserveTimeout, the call CallTimeout. Giving
@@ -159,7 +159,7 @@ func (s *Service) queueSend(t *ticket, c *reservation.Candidate, b *reservation.
 		ActivityID: t.cmd.ActivityID, SKUID: t.cmd.SKUID, UserID: c.UserID, PayloadHash: c.PayloadHash,
 		ReservedAt: b.ReservedAt, ExpiresAt: b.ExpiresAt, ActivityVersion: b.ActivityVersion,
 		Traceparent: c.Traceparent}
-	t.reservationID = c.ReservationID
+	t.reservationID, t.trace = c.ReservationID, c.Traceparent
 	t.message = r.Message(time.Now())
 	t.sendBy = sendBy
 	if budget := t.arrived.Add(s.cfg.AnswerBudget); budget.Before(sendBy) {
@@ -178,8 +178,7 @@ func (s *Service) queueSend(t *ticket, c *reservation.Candidate, b *reservation.
 }
 
 func (s *Service) replyPending(t *ticket) {
-	if t.reply(&seckill.Answer{Code: seckill.CodeQueuedPending, RequestID: t.cmd.RequestID,
-		ReservationID: t.reservationID, Status: string(seckill.StatusPendingMessage)}) {
+	if s.accept(t, seckill.CodeQueuedPending, seckill.StatusPendingMessage) {
 		s.Stats.Late.Add(1)
 	}
 }

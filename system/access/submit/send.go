@@ -66,8 +66,7 @@ func (s *Service) sendLoop() {
 		}
 		s.hit(seckill.FaultAccessAfterSend)
 		for _, t := range batch {
-			t.reply(&seckill.Answer{Code: seckill.CodeQueued, RequestID: t.cmd.RequestID,
-				ReservationID: t.reservationID, Status: string(seckill.StatusMessageSent)})
+			s.accept(t, seckill.CodeQueued, seckill.StatusMessageSent)
 			select {
 			case s.marks <- t:
 			default: // best effort: the scanner sends it once more, the inbox absorbs it

@@ -94,6 +94,7 @@ type ticket struct {
 	arrived time.Time
 
 	reservationID string
+	trace         string // the reservation's
 	message       seckill.OrderCreateMessage
 	sendBy        time.Time
 	phase         atomic.Int32
@@ -108,6 +109,16 @@ const (
 	phaseExpired
 )
 
+// accept gives the answer of a request that made a reservation, once.
+func (s *Service) accept(t *ticket, code seckill.Code, status seckill.ReservationStatus) bool {
+	first := t.reply(&seckill.Answer{Code: code, RequestID: t.cmd.RequestID, ReservationID: t.reservationID, Status: string(status)})
+	if first {
+		s.observe.Answered(Answered{Command: t.cmd, ReservationID: t.reservationID, Traceparent: t.trace, Code: code,
+			Arrived: t.arrived, Parted: time.Now()})
+	}
+	return first
+}
+
 // reply gives the answer, once.
 func (t *ticket) reply(a *seckill.Answer) bool {
 	if t.answered.Swap(true) {
@@ -117,10 +128,25 @@ func (t *ticket) reply(a *seckill.Answer) bool {
 	return true
 }
 
-// Observers are told how long things took; each may be nil.
+// Observers are told what happened and how long it took; each may be nil.
 type Observers struct {
 	Reserve func(time.Duration) // one script call
 	Send    func(time.Duration) // one batch, confirmed or not
+	// Trace is the trace context that goes with a reservation about to be
+	// made, from its request's. nil: the request's own.
+	Trace func(traceparent, reservationID string) string
+	// Answered is told of each request that made a reservation, once, after
+	// its answer. It must not block.
+	Answered func(Answered)
+}
+
+// Answered is a request that made a reservation.
+type Answered struct {
+	Command         seckill.SubmitCommand
+	ReservationID   string
+	Traceparent     string // as Observers.Trace gave it
+	Code            seckill.Code
+	Arrived, Parted time.Time
 }
 
 // Params of New. Store, Sender, IDs and Log are required.
@@ -172,6 +198,12 @@ func New(p Params) (*Service, error) {
 	}
 	if s.observe.Send == nil {
 		s.observe.Send = func(time.Duration) {}
+	}
+	if s.observe.Trace == nil {
+		s.observe.Trace = func(traceparent, _ string) string { return traceparent }
+	}
+	if s.observe.Answered == nil {
+		s.observe.Answered = func(Answered) {}
 	}
 	if s.hit == nil {
 		s.hit = func(seckill.FaultPoint) {}

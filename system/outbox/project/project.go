@@ -76,7 +76,7 @@ func (p *Projector) Handle(ctx context.Context, bodies [][]byte) error {
 			// The outbox row remains in PostgreSQL, so nothing is lost; a
 			// repeat cannot mend the body.
 			p.Stats.Unreadable.Add(1)
-			p.log.Error("event cannot be applied", "error", err, "body", fmt.Sprintf("%.200q", body))
+			p.log.Error("event cannot be applied", "error", err, "bytes", len(body)) // not the body: it names a user
 			continue
 		}
 		sku := reservation.SKU{ActivityID: e.ActivityID, SKUID: e.SKUID}
