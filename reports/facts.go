@@ -33,12 +33,17 @@ func offeredTile(l rundir.LoadResult) tile {
 	return t
 }
 
-// answeredRate is completed requests a second of load.
+// answeredRate is completed requests a second, over the time the answers
+// took: an overloaded system goes on answering when the load has ended.
 func answeredRate(l rundir.LoadResult) string {
-	if l.DurationS <= 0 {
+	if l.AnsweredInS <= 0 {
 		return none
 	}
-	return decimal(float64(l.Completed)/l.DurationS, 0) + " /s"
+	rate := decimal(float64(l.Completed)/l.AnsweredInS, 0) + " /s"
+	if l.AnsweredInS > l.DurationS {
+		rate += " over " + decimal(l.AnsweredInS, 1) + " s"
+	}
+	return rate
 }
 
 func latencyTile(in Input, label, metric string, p rundir.Percentiles) tile {
@@ -87,20 +92,14 @@ func within3sTile(in Input) tile {
 	return t
 }
 
-// oversell is valid orders beyond the units on sale.
-func (in Input) oversell() (n int64, ok bool) {
-	units, known := in.stock()
-	if !known || !in.judged("I1") {
-		return 0, false
-	}
-	return max(0, in.run().Orders.Valid-units), true
-}
-
+// oversellTile shows the orders without a unit of their own, as I1 counted
+// them: valid orders less units would be nothing where one is sold twice
+// beside an order that is lost.
 func oversellTile(in Input) tile {
-	n, ok := in.oversell()
-	if !ok {
+	if !in.judged("I1") {
 		return tile{Label: "Oversold", Value: none, Sub: "not checked", State: "unknown"}
 	}
+	n := in.run().Orders.Oversold
 	inv, _ := in.invariant("I1")
 	if inv.Status == rundir.StatusViolated {
 		return tile{"Oversold", count(n), "", "I1 violated: " + plural64(inv.Violations, "finding"), "bad"}
@@ -124,7 +123,8 @@ func deltaTile(in Input) tile {
 func orderFacts(in Input) []fact {
 	o := in.run().Orders
 	facts := []fact{
-		{"Accepted", count(o.Accepted), "distinct reservations among accepted answers"},
+		{"Reserved", count(in.run().Redis.Reserved), "reservations in the change log"},
+		{"Accepted", count(o.Accepted), "of them, those a client was told of"},
 		{"Orders created", count(o.Created), "rows in PostgreSQL"},
 		{"Valid orders", count(o.Valid), "created or paid"},
 		{"Rejected", count(o.Rejected), "reservations that ended without an order, compensated"},
@@ -145,16 +145,28 @@ func storeFacts(r *rundir.Run) []fact {
 	if r.Orders.Created > 0 {
 		perOrder = bytesSize(r.Postgres.WALBytes/r.Orders.Created) + " an order"
 	}
+	perSecond := func(v float64) string { return decimal(v, 0) + " /s" }
 	return []fact{
-		{"Redis reserve calls", count(r.Redis.Calls), count(r.Redis.Reserved) + " reserved"},
-		{"Redis reserve P99", ms(r.Redis.LuaP99MS), "as access saw it"},
-		{"Broker sends", count(r.MQ.Sends), "batches; " + count(r.MQ.Unknown) + " without a confirmation"},
-		{"Messages stored", count(r.MQ.Stored), count(r.MQ.Redelivered) + " delivered again"},
-		{"Oldest message", ms(r.MQ.OldestAgeMSMax), "the longest wait in the broker"},
-		{"PostgreSQL commits", decimal(r.Postgres.TxPerS, 0) + " /s", "lock waits " + ms(r.Postgres.LockWaitMS)},
+		{"Redis reserve calls", measured(r.Redis.Calls, count), count(r.Redis.Reserved) + " reserved"},
+		{"Redis reserve P99", measured(r.Redis.LuaP99MS, ms), "as access saw it"},
+		{"Broker sends", measured(r.MQ.Sends, count), "batches; without a confirmation: " + measured(r.MQ.Unknown, count)},
+		{"Messages stored", count(r.MQ.Stored), "delivered again: " + measured(r.MQ.Redelivered, count)},
+		{"Oldest message", measured(r.MQ.OldestAgeMSMax, ms), "the longest wait in the broker"},
+		{"PostgreSQL commits", measured(r.Postgres.TxPerS, perSecond), "lock waits: " + measured(r.Postgres.LockWaitMS, ms)},
 		{"WAL written", bytesSize(r.Postgres.WALBytes), perOrder},
-		{"Empty claims", count(r.Postgres.ClaimsEmpty), "claims that found no free token"},
+		{"Empty claims", measured(r.Postgres.ClaimsEmpty, count), "claims that found no free token"},
 	}
+}
+
+// notMeasured stands for a figure nobody took, which is not 0.
+const notMeasured = "not measured"
+
+// measured writes a figure that may not have been taken.
+func measured[T any](v *T, format func(T) string) string {
+	if v == nil {
+		return notMeasured
+	}
+	return format(*v)
 }
 
 func environmentFacts(e rundir.Environment) []fact {

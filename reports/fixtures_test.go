@@ -25,7 +25,7 @@ func passInput() Input {
 			Redis: "7.0.15", RocketMQ: "5.5.0", Postgres: "15.18", Colocated: true,
 		},
 		Load: rundir.LoadResult{
-			IntendedQPS: 300_000, DurationS: 10, Scheduled: scheduled, Sent: scheduled, Completed: scheduled,
+			IntendedQPS: 300_000, DurationS: 10, AnsweredInS: 10, Scheduled: scheduled, Sent: scheduled, Completed: scheduled,
 			DecidedRatio: 0.979857, SendLagMS: rundir.Percentiles{Count: scheduled, P50: 0.21, P90: 0.84, P99: 2.9, P999: 6.2, Max: 11.4},
 		},
 		LatencyMS: rundir.Latencies{
@@ -47,13 +47,15 @@ func passInput() Input {
 			LatencyMS: rundir.Percentiles{Count: 10_000, P50: 412, P90: 871, P99: 1_204, P999: 1_388, Max: 1_402},
 			PerSPeak:  7_912, PerSecond: []rundir.OrdersAt{{Second: 0, Orders: 7_912}, {Second: 1, Orders: 2_088}}, HandOutMS: 618,
 		},
-		Redis:      rundir.RedisResult{LuaP99MS: 8.72, Reserved: 10_000, Calls: 1_194},
-		MQ:         rundir.MQResult{Sends: 412, Unknown: 1, Stored: 10_037, OldestAgeMSMax: 883, Redelivered: 37},
-		Postgres:   rundir.PostgresResult{TxPerS: 61.4, WALBytes: 27_412_992, LockWaitMS: 12, ClaimsEmpty: 0},
+		Redis:      rundir.RedisResult{LuaP99MS: new(8.72), Reserved: 10_000, Calls: new(int64(1_194))},
+		MQ:         rundir.MQResult{Sends: new(int64(412)), Unknown: new(int64(1)), Stored: 10_037, OldestAgeMSMax: new(883.0), Redelivered: new(int64(37))},
+		Postgres:   rundir.PostgresResult{TxPerS: new(61.4), WALBytes: 27_412_992, ClaimsEmpty: new(int64(0))},
 		CPUSeconds: map[string]float64{"access-0": 9.82, "consumer-0": 1.12, "scanner": 0.08, "outbox": 0.61, "projector": 0.44, "redis": 1.38, "rocketmq broker": 4.9, "rocketmq namesrv": 1.2, "postgres": 2.2, "generator": 7.31},
 		Funnel: []rundir.FunnelStage{
-			{Stage: "edge", In: scheduled, Out: 2_939_570}, {Stage: "gate", In: 2_939_570, Out: 38_211},
-			{Stage: "reserve", In: 38_211, Out: 10_000}, {Stage: "message", In: 10_000, Out: 10_000}, {Stage: "order", In: 10_000, Out: 10_000},
+			{Source: rundir.ByCounters, Stage: "edge", In: scheduled, Out: 2_939_570}, {Source: rundir.ByCounters, Stage: "gate", In: 2_939_570, Out: 38_211},
+			{Source: rundir.ByCounters, Stage: "reserve", In: 38_211, Out: 10_000},
+			{Source: rundir.ByHistory, Stage: "answered", In: scheduled, Out: scheduled}, {Source: rundir.ByHistory, Stage: "accepted", In: scheduled, Out: 10_879},
+			{Source: rundir.ByStores, Stage: "message", In: 10_000, Out: 10_000}, {Source: rundir.ByStores, Stage: "order", In: 10_000, Out: 10_000},
 		},
 		SLO: []rundir.SLOResult{
 			{Name: "P99 of all answers (R1.3)", Metric: "latency_ms.all.p99", Op: "<", Target: 100, Measured: 18.44, OK: true},
@@ -144,7 +146,7 @@ func failInput() Input {
 	}
 	r.Invariants[2].Status, r.Invariants[2].Violations = rundir.StatusViolated, 14
 	r.Invariants[2].Witness = []string{"delta +1: free 0 + claimed 10,001 + sold 0 + released 0, initial 10,000"}
-	r.Orders.Created, r.Orders.Valid, r.Orders.ConservationDelta = 10_001, 10_001, 1
+	r.Orders.Created, r.Orders.Valid, r.Orders.Oversold, r.Orders.ConservationDelta = 10_001, 10_001, 1, 1
 	r.LatencyMS.All = rundir.Percentiles{Count: 3_000_000, P50: 812, P90: 6_410, P99: 9_712, P999: 10_233, Max: 11_904}
 	r.SLO[0].Measured, r.SLO[0].OK = 9_712.4, false
 	for i := range in.Measurements.Series {
@@ -191,6 +193,9 @@ func faultInput() Input {
 		Name: "kill-access-after-reserve", Target: "access-0", AtMS: 212, UntilMS: 1_460, Bit: true,
 		Hits: map[string]int64{"killed": 1, "restarted": 1, "resent_by_scanner_only": 31},
 	}}
+	// The process that was killed took its counts with it.
+	r.Redis.LuaP99MS, r.Redis.Calls, r.MQ.Sends, r.MQ.Unknown = nil, nil, nil, nil
+	r.Funnel = r.Funnel[3:]
 	in.Plan.MustHits = []rundir.MustHit{
 		{Fault: "kill-access-after-reserve", Hit: "killed", AtLeast: 1},
 		{Fault: "kill-access-after-reserve", Hit: "resent_by_scanner_only", AtLeast: 1},

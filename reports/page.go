@@ -32,7 +32,7 @@ type page struct {
 	CodesTotal     int64
 	Accounting     accounting
 	OrderFacts     []fact
-	Funnel         []funnelRow
+	Funnels        []funnel
 	Faults         []faultRow
 	Timeline       []timelineRow
 	Stores         []fact
@@ -81,11 +81,16 @@ type accounting struct {
 	LagLimit     string
 }
 
+// funnel is the stages one source counted.
+type funnel struct {
+	Counted string // by whom and what
+	Rows    []funnelRow
+}
+
 type funnelRow struct {
 	rundir.FunnelStage
-	Passed string
-	Away   int64
-	Width  float64 // per cent of the widest stage, on a log scale
+	Passed, Away string
+	Width        float64 // per cent of the widest stage, on a log scale
 }
 
 type faultRow struct {
@@ -126,7 +131,7 @@ func newPage(in Input) page {
 		Latency:        latencyRows(in),
 		ReportOnly:     in.reportOnly(),
 		OrderFacts:     orderFacts(in),
-		Funnel:         funnelRows(r.Funnel),
+		Funnels:        funnels(r.Funnel),
 		Stores:         storeFacts(r),
 		Environment:    environmentFacts(r.Environment),
 		HasMeasurement: in.Measurements != nil,
@@ -223,20 +228,50 @@ func newAccounting(in Input) accounting {
 	return a
 }
 
-func funnelRows(stages []rundir.FunnelStage) []funnelRow {
+// funnels parts the stages by who counted them: no sum holds across sources.
+func funnels(stages []rundir.FunnelStage) []funnel {
 	var widest int64
+	by := map[string][]rundir.FunnelStage{}
 	for _, s := range stages {
 		widest = max(widest, s.In)
+		by[s.Source] = append(by[s.Source], s)
 	}
-	var rows []funnelRow
-	for _, s := range stages {
-		row := funnelRow{FunnelStage: s, Passed: shareAligned(s.Out, s.In), Away: s.In - s.Out}
-		if widest > 1 && s.Out > 0 {
-			row.Width = 100 * math.Log1p(float64(s.Out)) / math.Log1p(float64(widest))
+	sources := []string{rundir.ByHistory, rundir.ByCounters, rundir.ByStores}
+	for _, source := range slices.Sorted(maps.Keys(by)) {
+		if !slices.Contains(sources, source) {
+			sources = append(sources, source)
 		}
-		rows = append(rows, row)
 	}
-	return rows
+	var out []funnel
+	for _, source := range sources {
+		words, known := sourceWords[source]
+		if !known {
+			words = "Counted by " + source
+		}
+		if len(by[source]) == 0 {
+			if source == rundir.ByCounters && len(stages) > 0 {
+				out = append(out, funnel{Counted: words + ": " + notMeasured + ". A process that ends takes its counts with it."})
+			}
+			continue
+		}
+		f := funnel{Counted: words}
+		for _, s := range by[source] {
+			f.Rows = append(f.Rows, newFunnelRow(s, widest))
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+func newFunnelRow(s rundir.FunnelStage, widest int64) funnelRow {
+	row := funnelRow{FunnelStage: s, Passed: none, Away: none}
+	if s.Out <= s.In { // else the two are no counts of one thing
+		row.Passed, row.Away = shareAligned(s.Out, s.In), count(s.In-s.Out)
+	}
+	if widest > 1 && s.Out > 0 {
+		row.Width = min(100, 100*math.Log1p(float64(s.Out))/math.Log1p(float64(widest)))
+	}
+	return row
 }
 
 func sortedHits(m map[string]int64) []hit {

@@ -66,6 +66,84 @@ func TestUncheckedEvidenceIsNeverZero(t *testing.T) {
 	}
 }
 
+// A unit sold twice beside an order that is lost is one oversold: as many
+// valid orders as units hide neither. R1.6.
+func TestOversoldIsWhatI1Counted(t *testing.T) {
+	t.Parallel()
+	in := failInput()
+	in.Run.Orders.Valid, in.Run.Orders.Oversold = 10_000, 1
+	if got := oversellTile(in); got.Value != "1" || got.State != "bad" {
+		t.Errorf("%+v", got)
+	}
+	in.Plan = nil // the count needs no stock
+	if got := oversellTile(in); got.Value != "1" {
+		t.Errorf("without a plan: %+v", got)
+	}
+}
+
+// A figure nobody took is not 0: a killed process takes its counts with it.
+func TestFiguresNobodyTookAreSaidToBeMissing(t *testing.T) {
+	t.Parallel()
+	in := faultInput()
+	for _, f := range storeFacts(in.Run) {
+		switch f.Name {
+		case "Redis reserve calls", "Redis reserve P99", "Broker sends":
+			if f.Value != notMeasured {
+				t.Errorf("%s is %q", f.Name, f.Value)
+			}
+		case "Messages stored", "Empty claims":
+			if f.Value == notMeasured {
+				t.Errorf("%s is %q", f.Name, f.Value)
+			}
+		}
+	}
+	page := renderString(t, HTML, in)
+	if want := "own counters: not measured. A process that ends takes its counts with it."; !strings.Contains(page, want) {
+		t.Errorf("the page does not say %q", want)
+	}
+}
+
+// Stages that different sources counted are never put into one sum, and a
+// stage that passes more than enters has no share.
+func TestFunnelsArePartedBySource(t *testing.T) {
+	t.Parallel()
+	got := funnels([]rundir.FunnelStage{
+		{Source: rundir.ByStores, Stage: "stored", In: 50, Out: 50}, {Source: rundir.ByHistory, Stage: "judged", In: 100, Out: 40},
+		{Source: "augurs", Stage: "foreseen", In: 5, Out: 6}, {Source: rundir.ByStores, Stage: "ordered", In: 50, Out: 49},
+	})
+	var parts []string
+	for _, f := range got {
+		part := f.Counted + ":"
+		for _, r := range f.Rows {
+			part += " " + r.Stage + " " + r.Passed + " " + r.Away
+		}
+		parts = append(parts, part)
+	}
+	want := []string{
+		"Requests and answers, by the generator's history: judged 40.000 % 60",
+		"Requests, by the access processes' own counters: not measured. A process that ends takes its counts with it.:",
+		"Reservations, by the stores: stored 100.000 % 0 ordered 98.000 % 1",
+		"Counted by augurs: foreseen – –",
+	}
+	if strings.Join(parts, "\n") != strings.Join(want, "\n") {
+		t.Errorf("parts are\n%s\nwant\n%s", strings.Join(parts, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// The rate of answers is over the time they took: an overloaded system goes
+// on answering when the load has ended.
+func TestAnsweredRateIsOverTheTimeTheAnswersTook(t *testing.T) {
+	t.Parallel()
+	l := rundir.LoadResult{DurationS: 10, AnsweredInS: 25, Completed: 1_000_000}
+	if got := answeredRate(l); got != "40,000 /s over 25.0 s" {
+		t.Error(got)
+	}
+	l.AnsweredInS = 10
+	if got := answeredRate(l); got != "100,000 /s" {
+		t.Error(got)
+	}
+}
+
 func TestOnlyPassIsPass(t *testing.T) {
 	t.Parallel()
 	for _, verdict := range []string{"", "PASS", "ok", "inconclusive"} {

@@ -1,6 +1,9 @@
 package reports
 
-import "github.com/hotsku/hotsku/system/seckill"
+import (
+	"github.com/hotsku/hotsku/system/seckill"
+	"github.com/hotsku/hotsku/verify/rundir"
+)
 
 // invariantWords names each invariant of the catalogue and says in a line
 // what it promises.
@@ -27,6 +30,13 @@ func invariantName(id string) string {
 		return w.name
 	}
 	return "unknown invariant"
+}
+
+// sourceWords says who counted a part of the funnel, and what.
+var sourceWords = map[string]string{
+	rundir.ByHistory:  "Requests and answers, by the generator's history",
+	rundir.ByCounters: "Requests, by the access processes' own counters",
+	rundir.ByStores:   "Reservations, by the stores",
 }
 
 // codeWords says what an answer code means (contracts.md section 1).

@@ -12,7 +12,13 @@ import (
 )
 
 // scrapes are the metrics of each process at one time, by its name.
-type scrapes map[string]fleet.Metrics
+type scrapes map[string]scrape
+
+type scrape struct {
+	kind    string
+	metrics fleet.Metrics
+	start   int // of its member; another one is another process
+}
 
 func (r *runner) scrape(ctx context.Context) (scrapes, error) {
 	out := scrapes{}
@@ -21,17 +27,70 @@ func (r *runner) scrape(ctx context.Context) (scrapes, error) {
 		if err != nil {
 			return nil, err
 		}
-		out[m.Name()] = metrics
+		out[m.Name()] = scrape{m.Kind(), metrics, m.Starts()}
 	}
 	return out, nil
 }
 
+// counted is what the processes of a kind counted between two scrapes. A
+// process that ended in between took its counts with it, so that what its
+// kind counted is not known.
+type counted struct {
+	kind          string
+	before, after scrapes
+}
+
+// whole says that every process of the kind lived through.
+func (c counted) whole() bool {
+	processes := 0
+	for member, m := range c.after {
+		if m.kind != c.kind {
+			continue
+		}
+		processes++
+		if c.before[member].start != m.start {
+			return false
+		}
+	}
+	return processes > 0
+}
+
+// sum is nil where it is not known.
+func (c counted) sum(name string) *int64 {
+	if !c.whole() {
+		return nil
+	}
+	total := int64(0)
+	for member, m := range c.after {
+		if m.kind == c.kind {
+			total += m.metrics.Count(name) - c.before[member].metrics.Count(name)
+		}
+	}
+	return &total
+}
+
+// worst is the highest of the processes' quantiles of a histogram, nil where
+// it is not known or nothing was measured.
+func (c counted) worst(name string, quantile float64) *float64 {
+	if !c.whole() {
+		return nil
+	}
+	var worst *float64
+	for member, m := range c.after {
+		if m.kind != c.kind {
+			continue
+		}
+		if q := m.metrics.QuantileSince(c.before[member].metrics, name, quantile); !math.IsNaN(q) && (worst == nil || q > *worst) {
+			worst = &q
+		}
+	}
+	return worst
+}
+
 // extras are the figures beside the evidence: what the processes counted
-// between two scrapes. A process that was killed took its counts with it, so
-// with faults only what cannot mislead is shown.
+// between two scrapes.
 func (r *runner) extras(before, after scrapes, result *loadgen.Result) rundir.Extras {
-	x := rundir.Extras{Schema: rundir.ExtrasSchema, Environment: environment(r.s.Fleet), CPUSeconds: map[string]float64{"generator": result.CPU.Seconds()},
-		Funnel: []rundir.FunnelStage{}}
+	x := rundir.Extras{Schema: rundir.ExtrasSchema, Environment: environment(r.s.Fleet), CPUSeconds: map[string]float64{"generator": result.CPU.Seconds()}}
 	for _, m := range r.fleet.Members() {
 		x.CPUSeconds[m.Name()] = m.CPU().Seconds()
 	}
@@ -42,39 +101,36 @@ func (r *runner) extras(before, after scrapes, result *loadgen.Result) rundir.Ex
 			}
 		}
 	}
-	if len(r.s.Faults) > 0 {
-		return x
+	access, consumer := counted{"access", before, after}, counted{"consumer", before, after}
+	x.Redis.Calls = access.sum("reservation_lua_calls_total")
+	if p99 := access.worst("reservation_lua_duration", 0.99); p99 != nil {
+		x.Redis.LuaP99MS = new(*p99 * 1000)
 	}
-	sum := func(name string) int64 {
-		total := int64(0)
-		for member, m := range after {
-			total += m.Count(name) - before[member].Count(name)
-		}
-		return total
+	x.MQ.Sends, x.MQ.Unknown = access.sum("message_send_total"), access.sum("message_send_unknown_total")
+	x.MQ.Redelivered = consumer.sum("inbox_conflict_total")
+	x.Postgres.ClaimsEmpty = consumer.sum("inventory_token_empty_total")
+	if n, seconds := consumer.sum("order_transactions_total"), result.Elapsed.Seconds(); n != nil && seconds > 0 {
+		x.Postgres.TxPerS = new(float64(*n) / seconds)
 	}
-	x.Redis.Calls = sum("reservation_lua_calls_total")
-	x.MQ.Sends, x.MQ.Unknown = sum("message_send_total"), sum("message_send_unknown_total")
-	x.MQ.Redelivered = sum("inbox_conflict_total")
-	x.Postgres.ClaimsEmpty = sum("inventory_token_empty_total")
-	for member, m := range after {
-		if p99 := m.QuantileSince(before[member], "reservation_lua_duration", 0.99); !math.IsNaN(p99) {
-			x.Redis.LuaP99MS = math.Max(x.Redis.LuaP99MS, p99*1000)
-		}
-	}
-	if seconds := result.Elapsed.Seconds(); seconds > 0 {
-		x.Postgres.TxPerS = float64(sum("order_transactions_total")) / seconds
-	}
-	requests, authenticated := sum("seckill_requests_total"), sum("seckill_requests_authenticated_total")
-	pastGate, submitted := sum("seckill_requests_past_gate_total"), sum("seckill_submitted_total")
-	dispatched := submitted - sum("seckill_queue_expired_total")
-	x.Funnel = []rundir.FunnelStage{
-		{Stage: "edge: well-formed, eligible", In: requests, Out: authenticated},
-		{Stage: "sold-out gate", In: authenticated, Out: pastGate},
-		{Stage: "in-flight cap", In: pastGate, Out: submitted},
-		{Stage: "dispatched to Redis in time", In: submitted, Out: dispatched},
-		{Stage: "reserved", In: dispatched, Out: sum("reservation_created_total")},
-	}
+	x.Funnel = edgeFunnel(access)
 	return x
+}
+
+// edgeFunnel is what the access processes did with the requests they parsed;
+// empty where it is not known.
+func edgeFunnel(access counted) []rundir.FunnelStage {
+	if !access.whole() {
+		return []rundir.FunnelStage{}
+	}
+	sum := func(name string) int64 { return *access.sum(name) }
+	submitted := sum("seckill_submitted_total")
+	through := []int64{sum("seckill_requests_total"), sum("seckill_requests_authenticated_total"), sum("seckill_requests_past_gate_total"),
+		submitted, submitted - sum("seckill_queue_expired_total"), sum("reservation_created_total")}
+	var stages []rundir.FunnelStage
+	for i, stage := range []string{"edge: well-formed, eligible", "sold-out gate", "in-flight cap", "dispatched to Redis in time", "reserved"} {
+		stages = append(stages, rundir.FunnelStage{Source: rundir.ByCounters, Stage: stage, In: through[i], Out: through[i+1]})
+	}
+	return stages
 }
 
 // membersServing are the addresses of members of a kind.

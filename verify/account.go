@@ -71,13 +71,14 @@ func (p *firstPass) close() {
 // loadFigures adds up the history. Histograms are as the generator's, so
 // that both give the same percentiles: nanoseconds, three digits.
 type loadFigures struct {
-	records, unrecorded int64
-	outcomes            [6]int64
-	codes               [256]int64
-	decided             int64
-	all, accepted       *hdrhistogram.Histogram
-	service, lag        *hdrhistogram.Histogram
-	byCode              [256]*hdrhistogram.Histogram
+	records, unrecorded  int64
+	outcomes             [6]int64
+	codes                [256]int64
+	decided, acceptances int64
+	lastAnswer           int64 // nanoseconds since the start
+	all, accepted        *hdrhistogram.Histogram
+	service, lag         *hdrhistogram.Histogram
+	byCode               [256]*hdrhistogram.Histogram
 }
 
 const (
@@ -108,6 +109,7 @@ func (f *loadFigures) record(r *history.Record) {
 	case history.Completed:
 		code := codeOf(r)
 		f.codes[code]++
+		f.lastAnswer = max(f.lastAnswer, r.Done)
 		if code.Decision() {
 			f.decided++
 		}
@@ -116,6 +118,7 @@ func (f *loadFigures) record(r *history.Record) {
 		}
 		observe(f.byCode[code], r.Done-r.Intended)
 		if code.Accepted() {
+			f.acceptances++
 			observe(f.accepted, r.Done-r.Intended)
 		}
 		fallthrough
@@ -130,6 +133,7 @@ func (f *loadFigures) load(plan *rundir.Plan, run *rundir.Run) {
 	l := &run.Load
 	l.IntendedQPS = plan.Load.RatePerS
 	l.DurationS = float64(plan.Load.DurationMS) / 1000
+	l.AnsweredInS = max(l.DurationS, float64(f.lastAnswer)/1e9)
 	l.Scheduled = f.records + f.unrecorded
 	l.Completed = f.outcomes[history.Completed]
 	l.Failed = f.outcomes[history.Failed]
@@ -155,12 +159,14 @@ func (f *loadFigures) load(plan *rundir.Plan, run *rundir.Run) {
 	}
 }
 
-// decided counts the answers that judged their request.
-func (e *evidence) decided() int64 {
-	if e.answers == nil {
-		return 0
+// funnel says what became of the requests, as far as answers tell.
+func (f *loadFigures) funnel(l *rundir.LoadResult) []rundir.FunnelStage {
+	return []rundir.FunnelStage{
+		{Source: rundir.ByHistory, Stage: "sent", In: l.Scheduled, Out: l.Sent},
+		{Source: rundir.ByHistory, Stage: "answered", In: l.Sent, Out: l.Completed},
+		{Source: rundir.ByHistory, Stage: "judged", In: l.Completed, Out: f.decided},
+		{Source: rundir.ByHistory, Stage: "accepted", In: f.decided, Out: f.acceptances},
 	}
-	return e.answers.figures.decided
 }
 
 // noCode is the name under which answers without a readable code are counted.

@@ -44,6 +44,50 @@ func TestEveryLieIsFoundByItsInvariant(t *testing.T) {
 	}
 }
 
+// The headline counts oversold units one by one, whatever else is wrong
+// beside them. R1.6.
+func TestOversoldIsCountedByUnit(t *testing.T) {
+	sellTwice := func(w *world, again int) {
+		w.orders[again].InventoryTokenID = w.orders[0].InventoryTokenID
+	}
+	lose := func(w *world) { w.orders = w.orders[:len(w.orders)-1] }
+	for name, c := range map[string]struct {
+		tell func(*world)
+		want int64
+	}{
+		"healthy":                               {func(*world) {}, 0},
+		"an order lost":                         {lose, 0},
+		"a unit sold twice":                     {func(w *world) { sellTwice(w, 1) }, 1},
+		"a unit sold twice beside a lost order": {func(w *world) { sellTwice(w, 1); lose(w) }, 1},
+		"a unit sold three times":               {func(w *world) { sellTwice(w, 1); sellTwice(w, 2); lose(w) }, 2},
+		"a unit that does not exist": {func(w *world) {
+			w.orders[0].InventoryTokenID = 999_999
+			lose(w)
+		}, 1},
+		"a unit that is still free": {func(w *world) {
+			for i := range w.tokens {
+				if w.tokens[i].TokenID == w.orders[0].InventoryTokenID {
+					w.tokens[i].Status = "AVAILABLE"
+				}
+			}
+		}, 1},
+		"more units than were issued": {func(w *world) { w.plan.Activities[0].Tokens = int64(len(w.orders) - 3) }, 3},
+		"a cancelled order sells nothing": {func(w *world) {
+			sellTwice(w, 1)
+			w.orders[1].Status = "CANCELLED"
+		}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := healthyWorld()
+			c.tell(w)
+			if got := w.judged(t).Orders.Oversold; got != c.want {
+				t.Errorf("%d oversold, want %d", got, c.want)
+			}
+		})
+	}
+}
+
 func witnesses(run *rundir.Run, id string) string {
 	for _, inv := range run.Invariants {
 		if inv.ID == id {

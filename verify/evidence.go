@@ -55,6 +55,7 @@ type evidence struct {
 	altered []*rundir.AlteredError
 
 	conservationDelta int64 // set by I3
+	oversold          int64 // set by I1
 }
 
 // gather reads all there is. The error is the context's; everything wrong

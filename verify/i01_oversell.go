@@ -10,6 +10,7 @@ var oversell = check{id: "I1", name: "no oversell",
 
 func judgeOversell(e *evidence, f *finding) {
 	for _, s := range e.sales {
+		e.oversold += s.oversold()
 		taken, valids := int64(0), int64(0)
 		// Units sold twice first: they are what the invariant is named for, and
 		// the orders missing beside them must not hide them.
@@ -45,6 +46,24 @@ func judgeOversell(e *evidence, f *finding) {
 			s.judgeLiveReservations(f)
 		}
 	}
+}
+
+// oversold counts the valid orders without a unit of their own: of a unit sold
+// more than once all but one, those whose unit does not exist or was not
+// taken, and those beyond the units issued. An order that is missing beside
+// them hides none, as a difference of sums would.
+func (s *sale) oversold() int64 {
+	valids, units := int64(0), map[int64]struct{}{}
+	for _, o := range s.orders {
+		if !valid(o) {
+			continue
+		}
+		valids++
+		if t := s.tokenByID[o.InventoryTokenID]; t != nil && tokenTaken(t) {
+			units[t.TokenID] = struct{}{}
+		}
+	}
+	return valids - min(int64(len(units)), s.plan.Tokens)
 }
 
 // judgeTaken holds one taken token against the orders that name it.

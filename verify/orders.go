@@ -18,8 +18,7 @@ const inTime = 3 * time.Second
 type orderFigures struct {
 	result    rundir.OrdersResult
 	reserved  int64 // reserve entries of the change log
-	stored    int64 // reservations with a message at the broker
-	decided   int64 // reservations PostgreSQL decided
+	stages    [4]int64
 	latency   *hdrhistogram.Histogram
 	perSecond map[int]int64
 }
@@ -48,7 +47,7 @@ func (e *evidence) orderFigures() *orderFigures {
 	if f.result.Valid > 0 {
 		f.result.Within3sRatio = float64(within) / float64(f.result.Valid)
 	}
-	f.result.ConservationDelta = e.conservationDelta
+	f.result.ConservationDelta, f.result.Oversold = e.conservationDelta, e.oversold
 	f.result.LatencyMS = percentiles(f.latency)
 	f.result.PerSecond = []rundir.OrdersAt{}
 	for _, second := range sortedKeys(f.perSecond) {
@@ -62,12 +61,7 @@ func (e *evidence) orderFigures() *orderFigures {
 // in time.
 func (f *orderFigures) add(r *reservation, first time.Time) (within int64) {
 	f.reserved += int64(len(r.reserves))
-	if len(r.messages) > 0 {
-		f.stored++
-	}
-	if r.row != nil {
-		f.decided++
-	}
+	f.pass(r)
 	if r.status().Rejected() {
 		f.result.Rejected++
 	}
@@ -93,6 +87,17 @@ func (f *orderFigures) add(r *reservation, first time.Time) (within int64) {
 	return within
 }
 
+// pass counts a reservation in every stage it came through without a gap:
+// reserved, message stored, decided, ordered.
+func (f *orderFigures) pass(r *reservation) {
+	for i, passed := range []bool{len(r.reserves) > 0, len(r.messages) > 0, r.row != nil, slices.ContainsFunc(r.orders, valid)} {
+		if !passed {
+			return
+		}
+		f.stages[i]++
+	}
+}
+
 // handOut is the time of the first and the last reservation, microseconds.
 func (e *evidence) handOut() (first, last int64) {
 	for _, s := range e.sales {
@@ -108,15 +113,11 @@ func (e *evidence) handOut() (first, last int64) {
 	return first, last
 }
 
-// funnel says what entered and what passed each stage that evidence knows.
-func (f *orderFigures) funnel(l *rundir.LoadResult, decided int64) []rundir.FunnelStage {
+// funnel says what became of the reservations.
+func (f *orderFigures) funnel() []rundir.FunnelStage {
 	return []rundir.FunnelStage{
-		{Stage: "sent", In: l.Scheduled, Out: l.Sent},
-		{Stage: "answered", In: l.Sent, Out: l.Completed},
-		{Stage: "judged", In: l.Completed, Out: decided},
-		{Stage: "given a reservation", In: decided, Out: f.reserved},
-		{Stage: "message stored", In: f.reserved, Out: f.stored},
-		{Stage: "decided by PostgreSQL", In: f.stored, Out: f.decided},
-		{Stage: "ordered", In: f.decided, Out: f.result.Valid},
+		{Source: rundir.ByStores, Stage: "message stored", In: f.stages[0], Out: f.stages[1]},
+		{Source: rundir.ByStores, Stage: "decided by PostgreSQL", In: f.stages[1], Out: f.stages[2]},
+		{Source: rundir.ByStores, Stage: "ordered", In: f.stages[2], Out: f.stages[3]},
 	}
 }

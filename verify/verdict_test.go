@@ -125,25 +125,94 @@ func TestExtrasAreShownBesideTheEvidence(t *testing.T) {
 	w.write(t, dir)
 	x := rundir.Extras{Schema: rundir.ExtrasSchema,
 		Environment: rundir.Environment{CPU: "a cpu", Cores: 2, Redis: "a lie"},
-		Redis:       rundir.RedisResult{LuaP99MS: 1.5, Calls: 7, Reserved: 999},
-		MQ:          rundir.MQResult{Sends: 5, Stored: 999}, Postgres: rundir.PostgresResult{TxPerS: 3, WALBytes: 1},
-		CPUSeconds: map[string]float64{"access": 2}, Funnel: []rundir.FunnelStage{{Stage: "gate", In: 9, Out: 1}}}
+		Redis:       rundir.RedisResult{LuaP99MS: new(1.5), Calls: new(int64(7)), Reserved: 999},
+		MQ:          rundir.MQResult{Sends: new(int64(5)), Stored: 999}, Postgres: rundir.PostgresResult{TxPerS: new(3.0), WALBytes: 1},
+		CPUSeconds: map[string]float64{"access": 2}, Funnel: []rundir.FunnelStage{{Source: rundir.ByCounters, Stage: "gate", In: 9, Out: 1}}}
 	if err := rundir.WriteJSON(dir.Extras(), x); err != nil {
 		t.Fatal(err)
 	}
 	run := judgeDir(t, dir)
-	if run.ExitCode != ExitPass || run.Environment.CPU != "a cpu" || run.Redis.LuaP99MS != 1.5 || run.MQ.Sends != 5 ||
-		run.Postgres.TxPerS != 3 || run.CPUSeconds["access"] != 2 || run.Funnel[0].Stage != "gate" {
+	if run.ExitCode != ExitPass || run.Environment.CPU != "a cpu" || *run.Redis.LuaP99MS != 1.5 || *run.MQ.Sends != 5 || run.MQ.Unknown != nil ||
+		*run.Postgres.TxPerS != 3 || run.CPUSeconds["access"] != 2 || run.Funnel[0].Stage != "gate" {
 		t.Errorf("%+v", run)
 	}
 	if run.Environment.Redis != "7.0.15" || run.Redis.Reserved != int64(len(w.held)) || run.MQ.Stored != int64(len(w.messages)) || run.Postgres.WALBytes != 1<<20 {
 		t.Errorf("extras overrule evidence: %+v %+v %+v", run.Environment, run.Redis, run.MQ)
+	}
+	x.Schema = 1
+	if err := rundir.WriteJSON(dir.Extras(), x); err != nil {
+		t.Fatal(err)
+	}
+	if run := judgeDir(t, dir); run.ExitCode != ExitInconclusive || run.Reasons[0] != "metrics/extras.json: has schema 1, this build reads 2" || run.MQ.Sends != nil {
+		t.Errorf("exit %d, %q", run.ExitCode, run.Reasons)
 	}
 	if err := rundir.WriteFile(dir.Extras(), []byte(`{"schema":1`)); err != nil {
 		t.Fatal(err)
 	}
 	if run := judgeDir(t, dir); run.ExitCode != ExitInconclusive || !strings.HasPrefix(run.Reasons[0], "metrics/extras.json: is truncated") {
 		t.Errorf("exit %d, %q", run.ExitCode, run.Reasons)
+	}
+}
+
+// Nothing passes a stage that did not enter it, and what passes one enters the
+// next of its source, whatever became of the run. R10.1.
+func TestNoStageOfTheFunnelPassesMoreThanEnters(t *testing.T) {
+	narrows := func(t *testing.T, run *rundir.Run) {
+		t.Helper()
+		last := map[string]rundir.FunnelStage{}
+		for _, s := range run.Funnel {
+			if before, ok := last[s.Source]; ok && before.Out != s.In {
+				t.Errorf("%d pass %q, and %d enter %q", before.Out, before.Stage, s.In, s.Stage)
+			}
+			if s.Out > s.In || s.Out < 0 {
+				t.Errorf("of %d that enter %q %d pass", s.In, s.Stage, s.Out)
+			}
+			last[s.Source] = s
+		}
+		if len(last) != 2 {
+			t.Errorf("the funnel is %+v", run.Funnel)
+		}
+	}
+	t.Run("answers lost", func(t *testing.T) {
+		w := simulate(options{seed: 5, stock: 200, requests: 900, repeat: 100, failures: true, rejects: true})
+		run := w.judged(t)
+		narrows(t, run)
+		if run.Orders.Accepted >= run.Redis.Reserved {
+			t.Errorf("%d accepted of %d reserved: no answer was lost", run.Orders.Accepted, run.Redis.Reserved)
+		}
+	})
+	for _, l := range lies() {
+		t.Run(l.name, func(t *testing.T) {
+			t.Parallel()
+			w := healthyWorld()
+			l.tell(w)
+			narrows(t, w.judged(t))
+		})
+	}
+}
+
+// What was not answered is told by one figure, however it came: a request that
+// was never sent neither failed nor timed out.
+func TestDroppedRequestsAreUnanswered(t *testing.T) {
+	w := healthyWorld()
+	w.plan.SLOs = []rundir.SLO{{Name: "every request answered", Metric: "load.unanswered", Op: "<", Target: 1}}
+	w.records, w.unrecorded = w.records[:1197], 3
+	run := w.judged(t)
+	if run.SLO[0].OK || run.SLO[0].Measured != 3 {
+		t.Errorf("%+v", run.SLO)
+	}
+}
+
+// The rate of answers is over the time they took, not over the load's alone.
+func TestAnswersAreTimedToTheLast(t *testing.T) {
+	w := healthyWorld()
+	if got, want := w.judged(t).Load.AnsweredInS, float64(w.plan.Load.DurationMS)/1000; got < want {
+		t.Errorf("answered in %v s of a load of %v s", got, want)
+	}
+	r := w.lateFresh()
+	r.Done = 90_000_000_000
+	if got := w.judged(t).Load.AnsweredInS; got != 90 {
+		t.Errorf("the last answer came after 90 s, and all were answered in %v s", got)
 	}
 }
 

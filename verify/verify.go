@@ -47,12 +47,13 @@ func Verify(ctx context.Context, dir rundir.Dir) (*Judgement, error) {
 		if e.answers != nil {
 			run.StartedAt = time.Unix(0, e.answers.startUnixNano).UTC()
 			e.answers.figures.load(p, run)
+			run.Funnel = e.answers.figures.funnel(&run.Load)
 			j.contradictions = e.answers.contradictions
 		}
 		orders := e.orderFigures()
 		run.Orders = orders.result
 		run.Redis.Reserved, run.MQ.Stored = orders.reserved, e.messages
-		run.Funnel = orders.funnel(&run.Load, e.decided())
+		run.Funnel = append(run.Funnel, orders.funnel()...)
 		run.Faults = e.faultResults()
 	}
 	if s := e.snapshot; s != nil {
@@ -101,6 +102,10 @@ func Judge(ctx context.Context, dir rundir.Dir) (*rundir.Run, error) {
 	}
 	if err := rundir.ReadJSON(dir.Extras(), &x); errors.As(err, &fault) {
 		j.faults = append(j.faults, &rundir.EvidenceError{File: "metrics/extras.json", Offset: fault.Offset, Reason: fault.Reason})
+		x = rundir.Extras{}
+	} else if x.Schema != rundir.ExtrasSchema {
+		j.faults = append(j.faults, &rundir.EvidenceError{File: "metrics/extras.json", Offset: -1,
+			Reason: fmt.Sprintf("has schema %d, this build reads %d", x.Schema, rundir.ExtrasSchema)})
 		x = rundir.Extras{}
 	}
 	return j.Run(x), nil

@@ -34,6 +34,14 @@ func (m *Member) Name() string { return m.role.Name }
 // Kind is the role.
 func (m *Member) Kind() string { return m.role.Kind }
 
+// Starts is how often the member's process was started: another number is
+// another process, whose counts begin at 0.
+func (m *Member) Starts() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.starts
+}
+
 // Listen is where the member serves, empty if it does not or is not ready.
 func (m *Member) Listen() string {
 	m.mu.Lock()

@@ -46,8 +46,8 @@ type Extras struct {
 	MQ          MQResult           `json:"mq"`       // Stored is counted by verify
 	Postgres    PostgresResult     `json:"postgres"` // WALBytes is the snapshot's
 	CPUSeconds  map[string]float64 `json:"cpu_seconds"`
-	Funnel      []FunnelStage      `json:"funnel"` // shown before the stages verify counts
+	Funnel      []FunnelStage      `json:"funnel"` // ByCounters; empty: not measured
 }
 
 // ExtrasSchema is the version of Extras.
-const ExtrasSchema = 1
+const ExtrasSchema = 2

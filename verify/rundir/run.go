@@ -3,7 +3,7 @@ package rundir
 import "time"
 
 // RunSchema is the version of run.json.
-const RunSchema = 1
+const RunSchema = 2
 
 // Verdicts. There is no zero verdict: a run never passes because nothing
 // judged it.
@@ -69,7 +69,8 @@ type Environment struct {
 // sent = scheduled - dropped.
 type LoadResult struct {
 	IntendedQPS  int64       `json:"intended_qps"`
-	DurationS    float64     `json:"duration_s"`
+	DurationS    float64     `json:"duration_s"`    // as planned
+	AnsweredInS  float64     `json:"answered_in_s"` // from the start to the last answer, duration_s at least
 	Scheduled    int64       `json:"scheduled"`
 	Sent         int64       `json:"sent"`
 	Completed    int64       `json:"completed"`
@@ -105,6 +106,7 @@ type OrdersResult struct {
 	Created           int64       `json:"created"`  // order rows
 	Valid             int64       `json:"valid"`    // CREATED or PAID
 	Rejected          int64       `json:"rejected"`
+	Oversold          int64       `json:"oversold"`           // valid orders without a unit of their own, as I1 counts them
 	ConservationDelta int64       `json:"conservation_delta"` // units not in exactly one place
 	Within3sRatio     float64     `json:"within_3s_ratio"`    // of valid orders, commit time - reserved_at
 	LatencyMS         Percentiles `json:"latency_ms"`
@@ -119,35 +121,48 @@ type OrdersAt struct {
 	Orders int64 `json:"orders"`
 }
 
-// RedisResult, MQResult and PostgresResult are the stores' own figures.
+// RedisResult, MQResult and PostgresResult are the stores' own figures. A nil
+// one was not measured, which is not 0: a process that is killed takes its
+// counts with it.
 type RedisResult struct {
-	LuaP99MS float64 `json:"lua_p99_ms"` // reserve script, as access saw it
-	Reserved int64   `json:"reserved"`
-	Calls    int64   `json:"calls"`
+	LuaP99MS *float64 `json:"lua_p99_ms"` // reserve script, as access saw it
+	Reserved int64    `json:"reserved"`
+	Calls    *int64   `json:"calls"`
 }
 
 // MQResult counts the create messages.
 type MQResult struct {
-	Sends          int64   `json:"sends"`   // batches sent by access
-	Unknown        int64   `json:"unknown"` // of them, with no confirmation
-	Stored         int64   `json:"stored"`  // create messages found at the broker
-	OldestAgeMSMax float64 `json:"oldest_age_ms_max"`
-	Redelivered    int64   `json:"redelivered"`
+	Sends          *int64   `json:"sends"`   // batches sent by access
+	Unknown        *int64   `json:"unknown"` // of them, with no confirmation
+	Stored         int64    `json:"stored"`  // create messages found at the broker
+	OldestAgeMSMax *float64 `json:"oldest_age_ms_max"`
+	Redelivered    *int64   `json:"redelivered"`
 }
 
 // PostgresResult is over the time of the run.
 type PostgresResult struct {
-	TxPerS      float64 `json:"tx_per_s"`
-	WALBytes    int64   `json:"wal_bytes"`
-	LockWaitMS  float64 `json:"lock_wait_ms"`
-	ClaimsEmpty int64   `json:"claims_empty"`
+	TxPerS      *float64 `json:"tx_per_s"`
+	WALBytes    int64    `json:"wal_bytes"`
+	LockWaitMS  *float64 `json:"lock_wait_ms"`
+	ClaimsEmpty *int64   `json:"claims_empty"`
 }
 
-// FunnelStage counts what entered a stage and what passed it (10.1).
+// Who counted a stage of the funnel. The three do not count the same things (a
+// request whose answer was lost may have reserved), so that no stage of one
+// may stand before a stage of another.
+const (
+	ByHistory  = "history"  // the generator: requests and answers
+	ByCounters = "counters" // the access processes: requests they parsed
+	ByStores   = "stores"   // the stores: reservations
+)
+
+// FunnelStage counts what entered a stage and, of that, what passed it (10.1).
+// What passes a stage enters the next of the same source.
 type FunnelStage struct {
-	Stage string `json:"stage"`
-	In    int64  `json:"in"`
-	Out   int64  `json:"out"`
+	Source string `json:"source"`
+	Stage  string `json:"stage"`
+	In     int64  `json:"in"`
+	Out    int64  `json:"out"`
 }
 
 // FaultResult says what a fault did.
