@@ -107,20 +107,25 @@ func worse(a, b error) error {
 // choose picks scenarios by name, tag, or all.
 func choose(names []string, tag string, all bool) ([]scenarios.Scenario, error) {
 	table := scenarios.All()
-	given := 0
-	for _, is := range []bool{len(names) > 0, tag != "", all} {
+	var given []string
+	for what, is := range map[string]bool{"scenario names": len(names) > 0, "--tag": tag != "", "--all": all} {
 		if is {
-			given++
+			given = append(given, what)
 		}
 	}
-	if given != 1 {
-		return nil, errors.New("give scenario names, or --tag, or --all; hotsku chaos list shows them")
+	const how = "give scenario names, or --tag, or --all; hotsku chaos list shows them"
+	slices.Sort(given)
+	switch {
+	case len(given) == 0:
+		return nil, errors.New(how)
+	case len(given) > 1:
+		return nil, fmt.Errorf("%s exclude each other: %s", strings.Join(given, " and "), how)
 	}
 	var chosen []scenarios.Scenario
 	for _, name := range names {
 		i := slices.IndexFunc(table, func(s scenarios.Scenario) bool { return s.Name == name })
 		if i < 0 {
-			return nil, fmt.Errorf("there is no scenario %q; did you mean %s? hotsku chaos list shows them all", name, nearest(name, table))
+			return nil, fmt.Errorf("there is no scenario %q%s; hotsku chaos list shows them all", name, didYouMean(name, scenarioNames(table)))
 		}
 		chosen = append(chosen, table[i])
 	}
@@ -135,32 +140,10 @@ func choose(names []string, tag string, all bool) ([]scenarios.Scenario, error) 
 	return chosen, nil
 }
 
-// nearest is the scenario whose name takes the fewest edits (Levenshtein).
-func nearest(name string, table []scenarios.Scenario) string {
-	best, least := "", 1<<30
-	for _, s := range table {
-		if d := edits(name, s.Name); d < least {
-			best, least = s.Name, d
-		}
+func scenarioNames(table []scenarios.Scenario) []string {
+	names := make([]string, len(table))
+	for i := range table {
+		names[i] = table[i].Name
 	}
-	return best
-}
-
-func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			diagonal, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, diagonal+cost)
-		}
-	}
-	return row[len(b)]
+	return names
 }

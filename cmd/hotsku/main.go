@@ -59,26 +59,11 @@ func newRoot() *cobra.Command {
 		Short:         "Prove a flash-sale system on real stores, under load and faults",
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usageError{fmt.Errorf("unknown command %q; hotsku --help lists the commands", args[0])}
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args:          noArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usageError{fmt.Errorf("%w; %s --help lists the flags", err, cmd.CommandPath())}
-	})
+	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(newUp(), newDown(), newStatus(), newBench(), newChaos(), newVerify(), newReport())
 	return root
-}
-
-// noArgs refuses positional arguments with the exit code of a bad command line.
-func noArgs(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return usageError{fmt.Errorf("%s takes no argument, but got %q; %[1]s --help lists the flags", cmd.CommandPath(), args[0])}
-	}
-	return nil
 }

@@ -33,21 +33,26 @@ func TestRunsThatAreRefused(t *testing.T) {
 		says string
 	}{
 		{"bench --nope", exitUsage, "unknown flag: --nope; hotsku bench --help lists the flags"},
-		{"bnech", exitUsage, `unknown command "bnech"; hotsku --help lists the commands`},
+		{"bnech", exitUsage, `unknown command "bnech" (did you mean bench?); hotsku --help lists the commands`},
+		{"chaos lsit", exitUsage, `unknown command "lsit" (did you mean list?); hotsku chaos --help lists the commands`},
+		{"bench --rtae 5", exitUsage, "unknown flag: --rtae (did you mean rate?); hotsku bench --help lists the flags"},
 		{"bench extra", exitUsage, `hotsku bench takes no argument, but got "extra"`},
 		{"bench --rate 0", exitUsage, "rate 0: must be 1 to 10000000 requests per second"},
 		{"bench --rate -5", exitUsage, "rate -5: must be"},
-		{"bench --rate many", exitUsage, `"many"`},
-		{"bench --rate 1.5", exitUsage, `"1.5"`},
+		{"bench --rate many", exitUsage, `--rate "many": must be a whole number; hotsku bench --help lists the flags`},
+		{"bench --rate 1.5", exitUsage, `--rate "1.5": must be a whole number`},
+		{"bench --rate 99999999999999999999", exitUsage, `--rate "99999999999999999999": is too large: must be a whole number`},
+		{"bench --depth x", exitUsage, `--depth "x": must be a whole number`},
+		{"up --env=perhaps", exitUsage, `--env "perhaps": must be true or false`},
 		{"bench --rate", exitUsage, "flag needs an argument: --rate"},
 		{"bench --stock -1", exitUsage, "stock -1: must be 1 to 1000000 units"},
 		{"bench --duration 0", exitUsage, "duration 0s: must be 100ms to 1h0m0s"},
-		{"bench --duration 5", exitUsage, "missing unit in duration"},
+		{"bench --duration 5", exitUsage, `--duration "5": must be a length of time such as 500ms, 10s or 2m`},
 		{"bench --rate 1 --duration 100ms", exitUsage, "schedules no request; raise the rate or the duration"},
 		{"bench --connections 0", exitUsage, "connections 0: must be 1 to 4096"},
 		{"bench --depth 0", exitUsage, "depth 0: must be 1 to 4096"},
 		{"bench --timeout 0", exitUsage, "timeout 0s: must be 10ms to 1m"},
-		{"bench --seed -1", exitUsage, `"-1"`},
+		{"bench --seed -1", exitUsage, `--seed "-1": must be a whole number, 0 or more`},
 		{"bench --slo wrong", exitUsage, `--slo "wrong": must be enforce or report`},
 		{"bench --slo=", exitUsage, `--slo "": must be enforce or report`},
 		{"bench --scheme pg-magic", exitUsage, `--scheme "pg-magic" is not known; known is redis-mq-token`},
@@ -56,12 +61,12 @@ func TestRunsThatAreRefused(t *testing.T) {
 		{with("bench --out /proc/hotsku"), exitUsage, "give --out a folder that you may write"},
 		{"bench --bin-dir " + full, exitEnvironment, filepath.Join(full, "seckill") + " is missing: run `make build`"},
 		{"bench --bin-dir .", exitEnvironment, filepath.Join(cwd, "seckill") + " is missing: run `make build`"},
-		{"chaos frob", exitUsage, `hotsku chaos takes no argument, but got "frob"`},
+		{"chaos frobnicate", exitUsage, `unknown command "frobnicate"; hotsku chaos --help lists the commands`},
 		{"chaos list extra", exitUsage, `got "extra"`},
 		{"chaos run", exitUsage, "give scenario names, or --tag, or --all; hotsku chaos list shows them"},
-		{"chaos run --all --tag smoke", exitUsage, "give scenario names, or --tag, or --all"},
-		{"chaos run kill-access-after-reserve --all", exitUsage, "give scenario names, or --tag, or --all"},
-		{"chaos run kill-acess-after-reserve", exitUsage, `no scenario "kill-acess-after-reserve"; did you mean kill-access-after-reserve?`},
+		{"chaos run --all --tag smoke", exitUsage, "--all and --tag exclude each other: give scenario names, or --tag, or --all"},
+		{"chaos run kill-access-after-reserve --all", exitUsage, "--all and scenario names exclude each other: give scenario names, or --tag, or --all"},
+		{"chaos run kill-acess-after-reserve", exitUsage, `no scenario "kill-acess-after-reserve" (did you mean kill-access-after-reserve?)`},
 		{"chaos run --tag lunch", exitUsage, `no scenario has the tag "lunch"; hotsku chaos list shows the tags`},
 		{"chaos run kill-access-after-reserve --rate 5", exitUsage, "unknown flag: --rate"},
 		{"chaos run kill-access-after-reserve --slo wrong", exitUsage, `--slo "wrong"`},
@@ -78,7 +83,7 @@ func TestRunsThatAreRefused(t *testing.T) {
 	} {
 		t.Run(c.args, func(t *testing.T) {
 			code, stdout, stderr := hotsku(t.Context(), strings.Fields(c.args)...)
-			if code != c.code || !strings.Contains(stderr, c.says) || strings.Count(stderr, "\n") != 1 || stdout != "" {
+			if code != c.code || !strings.Contains(stderr, c.says) || strings.Count(stderr, "\n") != 1 || stdout != "" || strings.Contains(stderr, "strconv") {
 				t.Errorf("exit code %d, stdout %q, stderr %q; want %d and one line with %q", code, stdout, stderr, c.code, c.says)
 			}
 		})

@@ -202,13 +202,15 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-func TestEdits(t *testing.T) {
-	for _, c := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"kitten", "sitting", 3}, {"same", "same", 0}, {"kill", "klil", 2}} {
-		if got := edits(c.a, c.b); got != c.want {
-			t.Errorf("%q to %q takes %d edits, got %d", c.a, c.b, c.want, got)
+func TestDidYouMean(t *testing.T) {
+	words := []string{"list", "run", "kill-access-after-reserve"}
+	for word, want := range map[string]string{"lsit": "list", "rn": "run", "kill-acess-after-reserv": "kill-access-after-reserve", "frobnicate": "", "": ""} {
+		got := didYouMean(word, words)
+		if want != "" {
+			want = " (did you mean " + want + "?)"
+		}
+		if got != want {
+			t.Errorf("%q: %q, want %q", word, got, want)
 		}
 	}
 }
