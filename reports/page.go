@@ -135,7 +135,7 @@ func newPage(in Input) page {
 		Stores:         storeFacts(r),
 		Environment:    environmentFacts(r.Environment),
 		HasMeasurement: in.Measurements != nil,
-		VerifyCommand:  "hotsku verify DIR",
+		VerifyCommand:  in.verifyCommand(),
 	}
 	if r.Verdict != rundir.VerdictPass || len(r.Reasons) > 0 {
 		p.Reasons = in.reasons()

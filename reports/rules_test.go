@@ -144,6 +144,35 @@ func TestAnsweredRateIsOverTheTimeTheAnswersTook(t *testing.T) {
 	}
 }
 
+// The line under INCONCLUSIVE says what kept the run from proving anything.
+func TestTheSummaryOfAnInconclusiveRunSaysWhy(t *testing.T) {
+	t.Parallel()
+	late := passInput()
+	late.Run.Verdict, late.Run.Load.SendLagMS.P99 = rundir.VerdictInconclusive, 134
+	strange := passInput()
+	strange.Run.Verdict, strange.Run.Reasons = rundir.VerdictInconclusive, []string{"history: request 7 is recorded twice"}
+	for want, in := range map[string]Input{
+		"The generator fell behind (send lag P99 134 ms, limit 20 ms).":                late,
+		"The evidence does not allow a verdict: history: request 7 is recorded twice.": strange,
+	} {
+		if got := in.summary(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestTheReportSaysHowToVerify(t *testing.T) {
+	t.Parallel()
+	in := passInput()
+	if got := in.verifyCommand(); got != "bin/hotsku verify reports/out/20260511T200000-bench-7" {
+		t.Error(got)
+	}
+	in.Run.Command, in.Dir = "hotsku bench --seed 7", "my runs/7"
+	if got := in.verifyCommand(); got != "hotsku verify DIR" {
+		t.Error(got)
+	}
+}
+
 func TestOnlyPassIsPass(t *testing.T) {
 	t.Parallel()
 	for _, verdict := range []string{"", "PASS", "ok", "inconclusive"} {

@@ -2,7 +2,10 @@ package reports
 
 import (
 	"fmt"
+	"path"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/hotsku/hotsku/verify/rundir"
 )
@@ -125,13 +128,31 @@ func (in Input) summary() string {
 	if r.Load.Dropped > 0 {
 		parts = append(parts, plural64(r.Load.Dropped, "request")+" never sent")
 	}
+	if limit := newAccounting(in).LagLimit; limit != "" && r.Load.SendLagMS.P99 > in.Plan.Limits.SendLagP99MS {
+		parts = append(parts, "the generator fell behind (send lag P99 "+ms(r.Load.SendLagMS.P99)+", limit "+limit+")")
+	}
 	add(missed, "SLO", "missed")
 	switch {
 	case len(parts) > 0:
-		return strings.Join(parts, ", ") + "."
+		first, size := utf8.DecodeRuneInString(parts[0])
+		return string(unicode.ToUpper(first)) + strings.Join(parts, ", ")[size:] + "."
 	case r.Verdict == rundir.VerdictFail:
 		return "The run failed."
+	case len(r.Reasons) > 0:
+		return "The evidence does not allow a verdict: " + strings.TrimSuffix(r.Reasons[0], ".") + "."
 	default:
 		return "The evidence does not allow a verdict."
 	}
+}
+
+// verifyCommand judges the folder again, by the hotsku that ran it.
+func (in Input) verifyCommand() string {
+	hotsku, dir := "bin/hotsku", "DIR"
+	if called, _, _ := strings.Cut(in.run().Command, " "); path.Base(called) == "hotsku" {
+		hotsku = called
+	}
+	if in.Dir != "" && !strings.ContainsAny(string(in.Dir), " \t\n'\"\\$&;|<>()*?[]#~`!{}") {
+		dir = string(in.Dir)
+	}
+	return hotsku + " verify " + dir
 }

@@ -139,9 +139,12 @@ func (s *Stack) Close() error {
 	return nil
 }
 
+// ErrOtherPorts says that a stack exists, on other ports than those asked for.
+var ErrOtherPorts = errors.New("stack: it is on other ports")
+
 // UpKept is Up for a kept stack that may exist already: then servers of it that do not run are started,
-// with their data and on their ports, and o's other fields are not used. The bool says whether all of it
-// ran before.
+// with their data and on their ports, and o's other fields are not used; ErrOtherPorts if they are not the
+// ports asked for. The bool says whether all of it ran before.
 func UpKept(ctx context.Context, o Options) (*Stack, bool, error) {
 	o.Keep = true
 	if err := o.Validate(); err != nil {
@@ -164,6 +167,10 @@ func UpKept(ctx context.Context, o Options) (*Stack, bool, error) {
 	}
 	if err != nil {
 		return nil, false, err
+	}
+	if base := s.lock.Ports.base(); o.PortBase != 0 && o.PortBase != base {
+		return nil, false, errors.Join(fmt.Errorf("%w: %s uses %d to %d, not those from %d: take it down first (hotsku down --stack %[2]s), or ask for no ports",
+			ErrOtherPorts, o.Name, base, base+blockSize-1, o.PortBase), s.Close())
 	}
 	ran := true
 	for _, server := range s.Servers() {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -36,6 +37,13 @@ func TestKeptStackOutlivesItsProcessUntilRemoved(t *testing.T) {
 	}
 	if !ran || s.Addresses() != info.Addresses {
 		t.Errorf("a second up: ran %v, %+v; want the stack as it is, %+v", ran, s.Addresses(), info.Addresses)
+	}
+	if _, ran, err := UpKept(ctx, Options{Base: base, Name: "kept", PortBase: l.Ports.base()}); err != nil || !ran {
+		t.Errorf("up on its own ports: ran %v, %v", ran, err)
+	}
+	if _, _, err := UpKept(ctx, Options{Base: base, Name: "kept", PortBase: l.Ports.base() + blockSize}); !errors.Is(err, ErrOtherPorts) ||
+		!strings.Contains(err.Error(), "hotsku down --stack kept") {
+		t.Errorf("up on other ports: %v, want ErrOtherPorts and what to do", err)
 	}
 	if _, err := redisCommand(ctx, s.Addresses().Redis, "SET k v"); err != nil {
 		t.Fatal(err)

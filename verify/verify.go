@@ -22,13 +22,11 @@ type Judgement struct {
 }
 
 // Verify judges dir by its evidence. An error means that nothing was judged:
-// dir is no folder, or ctx ended. Evidence that is missing or spoilt is no
+// dir is no run directory, or ctx ended. Evidence that is missing or spoilt is no
 // error but part of the judgement.
 func Verify(ctx context.Context, dir rundir.Dir) (*Judgement, error) {
-	if info, err := os.Stat(string(dir)); err != nil {
+	if err := dir.Recognise(); err != nil {
 		return nil, fmt.Errorf("verify: %w", err)
-	} else if !info.IsDir() {
-		return nil, fmt.Errorf("verify: %s is not a run directory", dir)
 	}
 	e, err := gather(ctx, dir)
 	if err != nil {

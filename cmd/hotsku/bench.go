@@ -43,7 +43,7 @@ behind, evidence is missing, the environment failed), 64 bad command line.`,
 	f.Int64Var(&load.Stock, "stock", load.Stock, "units of the SKU")
 	f.IntVar(&load.Connections, "connections", load.Connections, "keep-alive connections")
 	f.IntVar(&load.Depth, "depth", load.Depth, "requests in flight on a connection, at most (1: no pipelining)")
-	f.DurationVar(&load.Timeout, "timeout", load.Timeout, "how long an answer may take before it counts as timed out")
+	f.DurationVar(&load.Timeout, "timeout", load.Timeout, "how long an answer may take, from when its request was written, before it counts as timed out; waiting to be written is in the latency, not in this")
 	f.StringVar(&scheme, "scheme", scheme, "how the SKU is sold")
 	o.register(cmd)
 	return cmd

@@ -125,7 +125,7 @@ func choose(names []string, tag string, all bool) ([]scenarios.Scenario, error) 
 	for _, name := range names {
 		i := slices.IndexFunc(table, func(s scenarios.Scenario) bool { return s.Name == name })
 		if i < 0 {
-			return nil, fmt.Errorf("there is no scenario %q%s; hotsku chaos list shows them all", name, didYouMean(name, scenarioNames(table)))
+			return nil, fmt.Errorf("there is no scenario %q%s; hotsku chaos list shows them all", name, didYouMean("", name, scenarioNames(table)))
 		}
 		chosen = append(chosen, table[i])
 	}

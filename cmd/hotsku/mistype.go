@@ -23,11 +23,12 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	for _, c := range cmd.Commands() {
 		names = append(names, c.Name())
 	}
-	return usageError{fmt.Errorf("unknown command %q%s; %s --help lists the commands", args[0], didYouMean(args[0], names), cmd.CommandPath())}
+	return usageError{fmt.Errorf("unknown command %q%s; %s --help lists the commands", args[0], didYouMean("", args[0], names), cmd.CommandPath())}
 }
 
-// didYouMean names the word that was probably meant, empty if none is near.
-func didYouMean(word string, words []string) string {
+// didYouMean names the word that was probably meant, behind prefix; empty if
+// none is near.
+func didYouMean(prefix, word string, words []string) string {
 	best, least := "", len(word)/4+2
 	for _, w := range words {
 		if d := levenshtein.ComputeDistance(word, w); d < least {
@@ -37,7 +38,7 @@ func didYouMean(word string, words []string) string {
 	if best == "" {
 		return ""
 	}
-	return " (did you mean " + best + "?)"
+	return " (did you mean " + prefix + best + "?)"
 }
 
 // flagError says in the user's words why a flag cannot be obeyed, not in those
@@ -50,7 +51,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		var names []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-		return usageError{fmt.Errorf("%w%s; %s", err, didYouMean(unknown.GetSpecifiedName(), names), hint)}
+		return usageError{fmt.Errorf("%w%s; %s", err, didYouMean("--", unknown.GetSpecifiedName(), names), hint)}
 	}
 	return usageError{fmt.Errorf("%w; %s", err, hint)}
 }

@@ -41,12 +41,24 @@ func (p *progress) Phase(what string) {
 func (p *progress) Load(l loadgen.Live) {
 	answered := l.Completed + l.Failed + l.TimedOut
 	scheduled := strconv.FormatUint(l.Scheduled, 10) // of one width all along: the bar must not jump
-	text := fmt.Sprintf("%*d of %s answered, %4d in flight, P99 %6.1f ms", len(scheduled), answered, scheduled, l.InFlight, float64(l.P99)/1e6)
+	text := fmt.Sprintf("%*d of %s answered, %4d in flight, P99 %6s ms", len(scheduled), answered, scheduled, l.InFlight, p99(l))
+	if l.Waiting > 0 {
+		text += fmt.Sprintf(", %d overdue", l.Waiting)
+	}
 	if !p.terminal {
 		p.say(text)
 		return
 	}
 	p.show(int64(l.Scheduled), int64(answered), text)
+}
+
+// p99 is that of the requests due in the last second, which have no latency
+// yet where none of them was answered: the generator, or the server, is behind.
+func p99(l loadgen.Live) string {
+	if l.P99 == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%.1f", float64(l.P99)/1e6)
 }
 
 // Converging implements scenarios.Progress: its bar is full when nothing is

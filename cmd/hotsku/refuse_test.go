@@ -15,9 +15,9 @@ func TestRunsThatAreRefused(t *testing.T) {
 	t.Chdir(cwd)
 	outside := t.TempDir()
 	full, file := filepath.Join(outside, "full"), filepath.Join(outside, "file")
-	bin := filepath.Join(outside, "bin")
-	for _, dir := range []string{full, bin} {
-		if err := os.Mkdir(dir, 0o755); err != nil {
+	bin, early := filepath.Join(outside, "bin"), filepath.Join(outside, "early")
+	for _, dir := range []string{full, bin, filepath.Join(early, "stores")} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -35,7 +35,7 @@ func TestRunsThatAreRefused(t *testing.T) {
 		{"bench --nope", exitUsage, "unknown flag: --nope; hotsku bench --help lists the flags"},
 		{"bnech", exitUsage, `unknown command "bnech" (did you mean bench?); hotsku --help lists the commands`},
 		{"chaos lsit", exitUsage, `unknown command "lsit" (did you mean list?); hotsku chaos --help lists the commands`},
-		{"bench --rtae 5", exitUsage, "unknown flag: --rtae (did you mean rate?); hotsku bench --help lists the flags"},
+		{"bench --rtae 5", exitUsage, "unknown flag: --rtae (did you mean --rate?); hotsku bench --help lists the flags"},
 		{"bench extra", exitUsage, `hotsku bench takes no argument, but got "extra"`},
 		{"bench --rate 0", exitUsage, "rate 0: must be 1 to 10000000 requests per second"},
 		{"bench --rate -5", exitUsage, "rate -5: must be"},
@@ -75,11 +75,14 @@ func TestRunsThatAreRefused(t *testing.T) {
 		{"verify", exitUsage, "verify takes one run directory, got 0 arguments"},
 		{"verify a b", exitUsage, "verify takes one run directory, got 2 arguments"},
 		{"verify --nope a", exitUsage, "unknown flag: --nope"},
-		{"verify absent", exitEnvironment, "absent: no such file or directory: give the folder that a run left"},
-		{"verify " + file, exitEnvironment, file + " is not a run directory"},
+		{"verify absent", exitEnvironment, "absent: is missing: give the folder that a run left"},
+		{"verify " + file, exitEnvironment, file + ": is no run directory, but a file"},
+		{"verify " + full, exitEnvironment, full + ": is no run directory: plan.json, history, timeline.jsonl, stores and run.json are missing: give the folder that a run left"},
+		{"verify --json " + full, exitEnvironment, full + ": is no run directory: plan.json"},
 		{"report", exitUsage, "report takes one run directory, got 0 arguments"},
-		{"report absent", exitEnvironment, "absent/run.json: is missing; hotsku verify absent judges the evidence"},
-		{"report " + full, exitEnvironment, "run.json: is missing"},
+		{"report absent", exitEnvironment, "absent: is missing: give the folder that a run left"},
+		{"report " + full, exitEnvironment, full + ": is no run directory: plan.json"},
+		{"report " + early, exitEnvironment, "run.json: is missing; hotsku verify " + early + " judges the evidence"},
 	} {
 		t.Run(c.args, func(t *testing.T) {
 			code, stdout, stderr := hotsku(t.Context(), strings.Fields(c.args)...)
@@ -96,14 +99,22 @@ func TestRunsThatAreRefused(t *testing.T) {
 	nothingIsLeft(t, state)
 }
 
-// An empty folder holds no evidence: inconclusive, not an error.
-func TestVerifyOfAFolderWithoutEvidence(t *testing.T) {
+// A run without its plan cannot be judged: one line says so, and no table of
+// zeros; the JSON says it in its reasons.
+func TestVerifyOfARunWithoutItsPlan(t *testing.T) {
 	dir := t.TempDir()
-	code, stdout, stderr := hotsku(t.Context(), "verify", dir)
-	if code != exitEnvironment || !strings.Contains(stdout, "plan.json: is missing") || stderr != "" {
-		t.Errorf("exit code %d, stdout %q, stderr %q; want 2, and the missing file named", code, stdout, stderr)
+	if err := os.Mkdir(filepath.Join(dir, "stores"), 0o755); err != nil {
+		t.Fatal(err)
 	}
-	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
+	code, stdout, stderr := hotsku(t.Context(), "verify", dir)
+	if want := "hotsku: " + dir + "/plan.json: is missing: without it nothing can be judged\n"; code != exitEnvironment || stdout != "" || stderr != want {
+		t.Errorf("exit code %d, stdout %q, stderr %q; want 2 and %q", code, stdout, stderr, want)
+	}
+	code, stdout, _ = hotsku(t.Context(), "verify", "--json", dir)
+	if code != exitEnvironment || !strings.Contains(stdout, `"plan.json: is missing"`) {
+		t.Errorf("exit code %d, stdout %q", code, stdout)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
 		t.Errorf("verify wrote %v, %v", entries, err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -129,7 +130,8 @@ func terminalOptions(w io.Writer) reports.TerminalOptions {
 // commandLine is what to type to run the same again: with the seed that was
 // drawn, and without the folder that is not empty any more.
 func commandLine(cmd *cobra.Command, again []string, seed uint64) string {
-	words := append([]string{cmd.CommandPath()}, again...)
+	path := strings.Fields(cmd.CommandPath())
+	words := slices.Concat([]string{program(os.Args[0])}, path[1:], again)
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		switch f.Name {
 		case "out", "seed", "tag", "all":
@@ -138,6 +140,15 @@ func commandLine(cmd *cobra.Command, again []string, seed uint64) string {
 		}
 	})
 	return strings.Join(append(words, "--seed", strconv.FormatUint(seed, 10)), " ")
+}
+
+// program is how hotsku was called, so that the command is found where it was
+// typed; by its name if it was called otherwise.
+func program(called string) string {
+	if filepath.Base(called) == "hotsku" {
+		return shellWord(called)
+	}
+	return "hotsku"
 }
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:=@%+,-]+$`)

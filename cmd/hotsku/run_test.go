@@ -51,6 +51,15 @@ func TestCommandLineRunsTheSameAgain(t *testing.T) {
 	}
 }
 
+// It names hotsku as it was called: bin/hotsku is not found as hotsku.
+func TestTheCommandNamesHotskuAsItWasCalled(t *testing.T) {
+	for called, want := range map[string]string{"bin/hotsku": "bin/hotsku", "hotsku": "hotsku", "/opt/h k/hotsku": "'/opt/h k/hotsku'", "/tmp/cmd.test": "hotsku"} {
+		if got := program(called); got != want {
+			t.Errorf("called as %s: %s, want %s", called, got, want)
+		}
+	}
+}
+
 // The command of a plan is a command line that this build takes.
 func TestCommandLineIsOneThatIsTaken(t *testing.T) {
 	root := newRoot()
@@ -168,14 +177,17 @@ func TestProgressWithoutATerminalIsPlainLines(t *testing.T) {
 		p.Load(loadgen.Live{Scheduled: 1000, Completed: 10, Failed: 2, TimedOut: 1, InFlight: 3, P99: 1500 * time.Microsecond})
 		at = at.Add(500 * time.Millisecond)
 	}
+	p.Load(loadgen.Live{Scheduled: 1000, Completed: 20, InFlight: 3, Waiting: 500}) // none due in the last second was answered
+	at = at.Add(2 * time.Second)
 	p.Phase("waiting")
 	p.Converging(snapshot.Backlog{Pending: 1, Lag: 2, Outbox: 3, Overdue: 4})
 	p.done()
 	want := `   0.0 s  load
    0.0 s      13 of 1000 answered,    3 in flight, P99    1.5 ms
    2.0 s      13 of 1000 answered,    3 in flight, P99    1.5 ms
-   4.0 s  waiting
-   4.0 s    to go: reservations 1, messages 2, events 3, overdue orders 4
+   4.0 s      20 of 1000 answered,    3 in flight, P99      – ms, 500 overdue
+   6.0 s  waiting
+   6.0 s    to go: reservations 1, messages 2, events 3, overdue orders 4
 `
 	if out.String() != want {
 		t.Errorf("progress is\n%s\nwant\n%s", out.String(), want)
@@ -205,7 +217,7 @@ func TestChoose(t *testing.T) {
 func TestDidYouMean(t *testing.T) {
 	words := []string{"list", "run", "kill-access-after-reserve"}
 	for word, want := range map[string]string{"lsit": "list", "rn": "run", "kill-acess-after-reserv": "kill-access-after-reserve", "frobnicate": "", "": ""} {
-		got := didYouMean(word, words)
+		got := didYouMean("", word, words)
 		if want != "" {
 			want = " (did you mean " + want + "?)"
 		}

@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/hotsku/hotsku/stack"
 )
 
 func TestCommandLinesThatAreRefused(t *testing.T) {
@@ -28,6 +30,28 @@ func TestCommandLinesThatAreRefused(t *testing.T) {
 				t.Errorf("exit code %d, stdout %q, stderr %q; want %d and one line with %q", code, stdout, stderr, c.code, c.says)
 			}
 		})
+	}
+}
+
+// --env serves the tests and the product alike.
+func TestAddressesAsExports(t *testing.T) {
+	var out strings.Builder
+	a := stack.Addresses{Redis: "127.0.0.1:1", Postgres: "postgres://u:p'q@h/d", NameServer: "127.0.0.1:3", Broker: "127.0.0.1:4", BrokerMetrics: "http://127.0.0.1:5"}
+	if err := printAddresses(&out, a, true, false); err != nil {
+		t.Fatal(err)
+	}
+	want := `export HOTSKU_TEST_REDIS='127.0.0.1:1'
+export SECKILL_REDIS='127.0.0.1:1'
+export HOTSKU_TEST_POSTGRES='postgres://u:p'\''q@h/d'
+export SECKILL_POSTGRES='postgres://u:p'\''q@h/d'
+export HOTSKU_TEST_NAMESRV='127.0.0.1:3'
+export SECKILL_NAME_SERVER='127.0.0.1:3'
+export HOTSKU_TEST_BROKER='127.0.0.1:4'
+export SECKILL_BROKER='127.0.0.1:4'
+export HOTSKU_TEST_BROKER_METRICS='http://127.0.0.1:5'
+`
+	if out.String() != want {
+		t.Errorf("exports are\n%s\nwant\n%s", out.String(), want)
 	}
 }
 

@@ -140,7 +140,7 @@ func (f *Fleet) Run(ctx context.Context, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, f.cfg.StartTimeout, fmt.Errorf("no end within %v", f.cfg.StartTimeout))
 	defer cancel()
 	cmd := exec.CommandContext(ctx, f.cfg.Binaries.Plain, args...)
-	cmd.Env = append(os.Environ(), f.environment()...)
+	cmd.Env = f.environment()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C reaches the harness alone
 	cmd.WaitDelay = time.Second                           // a child of it may hold its output open
 	out, err := cmd.Output()
@@ -156,10 +156,13 @@ func (f *Fleet) Run(ctx context.Context, args ...string) (string, error) {
 	return "", fmt.Errorf("seckill %s: %w", strings.Join(args, " "), err)
 }
 
+// environment is the shell's but for the product's settings: what is measured
+// is what the scenario says, whoever runs it.
 func (f *Fleet) environment() []string {
 	a := f.cfg.Addresses
-	return []string{"SECKILL_REDIS=" + a.Redis, "SECKILL_POSTGRES=" + a.Postgres, "SECKILL_NAME_SERVER=" + a.NameServer,
-		"SECKILL_BROKER=" + a.Broker, "SECKILL_TOKEN_KEY=" + f.cfg.TokenKey}
+	env := slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, "SECKILL_") })
+	return append(env, "SECKILL_REDIS="+a.Redis, "SECKILL_POSTGRES="+a.Postgres, "SECKILL_NAME_SERVER="+a.NameServer,
+		"SECKILL_BROKER="+a.Broker, "SECKILL_TOKEN_KEY="+f.cfg.TokenKey)
 }
 
 // idSeed is one process's seed.

@@ -317,3 +317,22 @@ func TestLastLine(t *testing.T) {
 		}
 	}
 }
+
+// A setting of the product in the shell of whoever runs a scenario would
+// change what is measured, and nothing would say so.
+func TestNoSettingOfTheShellReachesAProcess(t *testing.T) {
+	t.Setenv("SECKILL_USER_LIMIT", "1:1")
+	t.Setenv("SECKILL_REDIS", "elsewhere:1")
+	t.Setenv("HOTSKU_FLEET_TEST_KEPT", "yes")
+	env := newFleet(t, nil).environment()
+	var settings []string
+	for _, e := range env {
+		if strings.HasPrefix(e, "SECKILL_") {
+			settings = append(settings, e[:strings.IndexByte(e, '=')])
+		}
+	}
+	want := []string{"SECKILL_REDIS", "SECKILL_POSTGRES", "SECKILL_NAME_SERVER", "SECKILL_BROKER", "SECKILL_TOKEN_KEY"}
+	if !slices.Equal(settings, want) || !slices.Contains(env, "SECKILL_REDIS=127.0.0.1:6") || !slices.Contains(env, "HOTSKU_FLEET_TEST_KEPT=yes") {
+		t.Errorf("processes get %v; want %v", settings, want)
+	}
+}

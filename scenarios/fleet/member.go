@@ -3,7 +3,6 @@ package fleet
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"sync"
 	"syscall"
@@ -86,7 +85,7 @@ func (m *Member) start(ctx context.Context) error {
 	m.armed = nil
 	m.starts++
 	var ready seckill.Ready
-	p, err := proc.Start(proc.Spec{Name: m.role.Name, Nice: m.role.Nice, Path: path, Args: args, Env: append(os.Environ(), f.environment()...),
+	p, err := proc.Start(proc.Spec{Name: m.role.Name, Nice: m.role.Nice, Path: path, Args: args, Env: f.environment(),
 		LogPath: filepath.Join(f.cfg.LogDir, m.role.Name+".log"),
 		Ready: func(line []byte) bool {
 			r, ok := readyLine(line)

@@ -10,6 +10,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // EvidenceError says that evidence is missing, truncated or unreadable: what
@@ -94,6 +95,24 @@ func ReadJSON(path string, v any) error {
 	return nil
 }
 
+// Recognise says in an error why d is no run directory: it is no folder, or
+// holds nothing that a run leaves.
+func (d Dir) Recognise() error {
+	info, err := os.Stat(string(d))
+	switch {
+	case err != nil:
+		return &EvidenceError{string(d), -1, reasonOf(err)}
+	case !info.IsDir():
+		return &EvidenceError{string(d), -1, "is no run directory, but a file"}
+	}
+	for _, path := range []string{d.Plan(), d.History(), d.Timeline(), d.Stores(), d.Run()} {
+		if _, err := os.Lstat(path); err == nil {
+			return nil
+		}
+	}
+	return &EvidenceError{string(d), -1, "is no run directory: plan.json, history, timeline.jsonl, stores and run.json are missing"}
+}
+
 // ReadPlan reads and checks plan.json.
 func (d Dir) ReadPlan() (*Plan, error) {
 	var p Plan
@@ -126,6 +145,9 @@ func (d Dir) ReadRun() (*Run, error) {
 	}
 	if r.Schema != RunSchema {
 		return nil, &EvidenceError{d.Run(), -1, fmt.Sprintf("has schema %d, this build reads %d", r.Schema, RunSchema)}
+	}
+	if !slices.Contains([]string{VerdictPass, VerdictFail, VerdictInconclusive}, r.Verdict) {
+		return nil, &EvidenceError{d.Run(), -1, fmt.Sprintf("gives the verdict %q, which is none", r.Verdict)}
 	}
 	return &r, nil
 }

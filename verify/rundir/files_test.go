@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -201,6 +202,41 @@ func TestFilesOfAnotherSchemaAreRefused(t *testing.T) {
 		var ev *EvidenceError
 		if !errors.As(err, &ev) {
 			t.Errorf("%v, want an EvidenceError", err)
+		}
+	}
+}
+
+func TestRunWithoutAVerdictIsRefused(t *testing.T) {
+	d := Dir(t.TempDir())
+	run := exampleRun()
+	run.Verdict = ""
+	if err := WriteJSON(d.Run(), run); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.ReadRun(); err == nil || !strings.Contains(err.Error(), `gives the verdict "", which is none`) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestAFolderIsARunsOrNot(t *testing.T) {
+	none := t.TempDir()
+	file := filepath.Join(none, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, says := range map[string]string{none: "no run directory: plan.json, history, timeline.jsonl, stores and run.json are missing",
+		file: "is no run directory, but a file", filepath.Join(none, "absent"): "is missing"} {
+		if err := Dir(path).Recognise(); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, want %q", path, err, says)
+		}
+	}
+	for _, one := range []func(Dir) string{Dir.Plan, Dir.History, Dir.Timeline, Dir.Stores, Dir.Run} {
+		d := Dir(t.TempDir())
+		if err := os.Mkdir(one(d), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Recognise(); err != nil {
+			t.Error(err)
 		}
 	}
 }
