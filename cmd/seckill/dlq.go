@@ -16,7 +16,6 @@ import (
 
 	"github.com/hotsku/hotsku/system/dlq"
 	"github.com/hotsku/hotsku/system/mq"
-	"github.com/hotsku/hotsku/system/postgres"
 )
 
 // replayTimeout bounds one send of a replay.
@@ -50,14 +49,11 @@ func (o *options) withLetters(cmd *cobra.Command, check func() error, run func(c
 	if err := check(); err != nil {
 		return usageError{err}
 	}
-	pool, err := o.pool(cmd.Context(), "dlq")
+	pool, err := o.migrated(cmd.Context(), "dlq")
 	if err != nil {
 		return err
 	}
 	defer pool.Close()
-	if err := postgres.CheckSchema(cmd.Context(), pool); err != nil {
-		return err
-	}
 	return run(cmd.Context(), pool)
 }
 

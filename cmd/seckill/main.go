@@ -16,8 +16,10 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/hotsku/hotsku/system/app"
+	"github.com/hotsku/hotsku/system/settings"
 )
 
 const (
@@ -77,7 +79,7 @@ Give secrets (--token-key, --redis-password) by environment or file: others can 
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usageError{fmt.Errorf("%w; %s --help lists the flags", err, cmd.CommandPath())}
+		return usageError{fmt.Errorf("%w%s; %s --help lists the flags", settings.Explain(err), nearestFlag(cmd, err), cmd.CommandPath())}
 	})
 	o := &options{cfg: app.ConfigDefault()}
 	root.PersistentFlags().StringVar(&o.configFile, configFlag, "", "configuration file, YAML")
@@ -93,7 +95,30 @@ func noArgs(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	if cmd.HasSubCommands() {
-		return usageError{fmt.Errorf("unknown command %q; %s --help lists the commands", args[0], cmd.CommandPath())}
+		var names []string
+		for _, c := range cmd.Commands() {
+			names = append(names, c.Name())
+		}
+		return usageError{fmt.Errorf("unknown command %q%s; %s --help lists the commands", args[0], didYouMean("", args[0], names), cmd.CommandPath())}
 	}
 	return usageError{fmt.Errorf("%s takes no argument, but got %q", cmd.CommandPath(), args[0])}
+}
+
+// nearestFlag names the flag that an unknown one was probably meant to be.
+func nearestFlag(cmd *cobra.Command, err error) string {
+	unknown, ok := errors.AsType[*pflag.NotExistError](err)
+	if !ok {
+		return ""
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	return didYouMean("--", unknown.GetSpecifiedName(), names)
+}
+
+// didYouMean is empty if none of words is near.
+func didYouMean(prefix, word string, words []string) string {
+	if near := settings.Nearest(word, words); near != "" {
+		return " (did you mean " + prefix + near + "?)"
+	}
+	return ""
 }

@@ -5,11 +5,16 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
 	"github.com/hotsku/hotsku/system/seckill"
+	"github.com/hotsku/hotsku/system/settings"
 	"github.com/hotsku/hotsku/system/systest"
 )
 
@@ -20,11 +25,17 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asCommand) != "" {
 		main()
 	}
+	// hotsku up --env exports settings of the command itself, too.
+	for _, e := range os.Environ() {
+		if name, _, _ := strings.Cut(e, "="); strings.HasPrefix(name, settings.Prefix) {
+			os.Unsetenv(name)
+		}
+	}
 	os.Exit(m.Run())
 }
 
-// seckillRun runs the command in this process, in an environment without
-// SECKILL_ variables.
+// seckillRun runs the command in this process, with no SECKILL_ variables but
+// the test's.
 func seckillRun(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -44,9 +55,13 @@ const tokenKey = "k1:00112233445566778899aabbccddeeff"
 func TestCommandLinesThatCannotBeObeyed(t *testing.T) {
 	for line, hint := range map[string]string{
 		"cashier":                                "--help lists the commands",
+		"acess":                                  `unknown command "acess" (did you mean access?); seckill --help lists the commands`,
+		"activity shwo":                          `unknown command "shwo" (did you mean show?)`,
+		"access --lisen x":                       "unknown flag: --lisen (did you mean --listen?); seckill access --help lists the flags",
 		"access surplus":                         "takes no argument",
 		"access --bogus":                         "--help lists the flags",
-		"access --drain soon":                    "--drain",
+		"access --drain soon":                    `--drain "soon": must be a length of time such as 500ms, 10s or 2m; seckill access --help lists the flags`,
+		"consumer --workers two":                 `--workers "two": must be a whole number`,
 		"access":                                 "--redis",
 		"access --redis 127.0.0.1:1":             "--name-server",
 		"access --redis nowhere --name-server 1": "host:port",
@@ -127,6 +142,57 @@ func TestHelpHasExamples(t *testing.T) {
 	if code, out, _ := seckillRun(t); code != 0 || !strings.Contains(out, "Available Commands:") {
 		t.Errorf("seckill alone: exit %d\n%s", code, out)
 	}
+}
+
+// What the package that parses numbers calls itself is no word of ours: not
+// from the command line, nor from the environment.
+func TestNoFlagErrorSpeaksOfItsParser(t *testing.T) {
+	tried := 0
+	var try func(path []string, cmd *cobra.Command)
+	try = func(path []string, cmd *cobra.Command) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if f.Value.Type() == "string" || strings.HasPrefix(f.Value.Type(), "string") || f.Name == "help" {
+				return
+			}
+			tried++
+			for _, value := range []string{"!", "99999999999999999999", "1e9", "5"} {
+				_, _, errs := seckillRun(t, append(slices.Clone(path), "--"+f.Name+"="+value)...)
+				t.Setenv(settings.Variable(f.Name), value)
+				_, _, env := seckillRun(t, path...)
+				os.Unsetenv(settings.Variable(f.Name))
+				for _, e := range []string{errs, env} {
+					if strings.Contains(e, "strconv") || strings.Contains(e, "time: ") || strings.Contains(e, "invalid argument") || strings.Count(e, "\n") != 1 {
+						t.Errorf("%v --%s=%s: %q", path, f.Name, value, e)
+					}
+				}
+			}
+		})
+		for _, c := range cmd.Commands() {
+			if c.Name() != "config" && c.Name() != "help" {
+				try(append(slices.Clone(path), c.Name()), c)
+			}
+		}
+	}
+	try(nil, newRoot())
+	if tried < 60 {
+		t.Errorf("%d flags were tried", tried)
+	}
+}
+
+// Others can read a command line: no example gives a secret in one.
+func TestNoExampleGivesASecretInACommandLine(t *testing.T) {
+	var look func(cmd *cobra.Command)
+	look = func(cmd *cobra.Command) {
+		for _, secret := range []string{"--token-key", "--redis-password", "--mq-secret-key"} {
+			if strings.Contains(cmd.Example, secret) {
+				t.Errorf("%s: the example gives %s", cmd.CommandPath(), secret)
+			}
+		}
+		for _, c := range cmd.Commands() {
+			look(c)
+		}
+	}
+	look(newRoot())
 }
 
 // Every flag can be given by environment; a flag wins over it.

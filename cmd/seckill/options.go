@@ -68,6 +68,20 @@ func (o *options) pool(ctx context.Context, name string) (*pgxpool.Pool, error) 
 	return pool, err
 }
 
+// migrated is pool, for a database whose schema is up to date: one that is
+// not is said to be that, not to lack a table.
+func (o *options) migrated(ctx context.Context, name string) (*pgxpool.Pool, error) {
+	pool, err := o.pool(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if err := postgres.CheckSchema(ctx, pool); err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return pool, nil
+}
+
 // redis connects the commands that prepare a sale to Redis.
 func (o *options) redis() (*reservation.Store, error) {
 	if o.cfg.Redis.Addr == "" {

@@ -52,7 +52,11 @@ func newMigrate(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "schema: %d migrations applied\n", applied)
+			if applied == 0 {
+				fmt.Fprintln(cmd.OutOrStdout(), "schema: up to date, 0 migrations applied")
+			} else {
+				fmt.Fprintf(cmd.OutOrStdout(), "schema: %d migrations applied\n", applied)
+			}
 			if o.broker == "" {
 				return nil
 			}
@@ -121,7 +125,7 @@ func newActivityCreate(o *options) *cobra.Command {
 		} else if err := p.Validate(); err != nil {
 			return usageError{err}
 		}
-		pool, err := o.pool(cmd.Context(), "activity")
+		pool, err := o.migrated(cmd.Context(), "activity")
 		if err != nil {
 			return err
 		}
@@ -229,7 +233,7 @@ func newActivityClose(o *options) *cobra.Command {
 				return err
 			}
 			defer redis.Close()
-			pool, err := o.pool(cmd.Context(), "activity")
+			pool, err := o.migrated(cmd.Context(), "activity")
 			if err != nil {
 				return err
 			}
@@ -246,7 +250,11 @@ func newActivityClose(o *options) *cobra.Command {
 			} else if err != nil {
 				return err
 			}
-			return store.Close(cmd.Context(), id)
+			if err := store.Close(cmd.Context(), id); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "activity %d SKU %d: closed; what is under way ends as REJECTED_CLOSED\n", id, sku)
+			return err
 		},
 	}
 	o.postgresFlags(cmd.Flags())
@@ -268,7 +276,7 @@ func newActivityShow(o *options) *cobra.Command {
 			if id <= 0 {
 				return usageError{errors.New("--activity must be a positive integer")}
 			}
-			pool, err := o.pool(cmd.Context(), "activity")
+			pool, err := o.migrated(cmd.Context(), "activity")
 			if err != nil {
 				return err
 			}

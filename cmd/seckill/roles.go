@@ -28,7 +28,7 @@ func roles(o *options) []*cobra.Command {
 	each := []*cobra.Command{
 		role(app.RoleAccess, "Serve POST /v1/seckill/orders",
 			"access is the edge: it judges requests in its own process where it can, reserves in Redis and sends to RocketMQ.\nAny number of instances may run.",
-			"--listen 127.0.0.1:8080 --redis 127.0.0.1:6379 --name-server 127.0.0.1:9876 --token-key k1:00112233445566778899aabbccddeeff",
+			"--listen 127.0.0.1:8080 --redis 127.0.0.1:6379 --name-server 127.0.0.1:9876    # with SECKILL_TOKEN_KEY=ID:SECRET",
 			o.redisFlags, o.mqFlags, o.tokenFlags, listen, o.tlsFlags, o.limitFlags, o.submitFlags, o.valveFlags),
 		role(app.RoleConsumer, "Turn messages into orders",
 			"consumer runs the order transaction in PostgreSQL, a batch of messages at a time, and expires\norders that are not paid in time.",
@@ -56,8 +56,11 @@ func roles(o *options) []*cobra.Command {
 			`--redis 127.0.0.1:6379 --postgres "$DSN" --name-server 127.0.0.1:9876`,
 			o.redisFlags, o.postgresFlags, o.mqFlags),
 		role(app.RoleOrders, "Serve what became of a request, payment and cancellation",
-			"orders answers GET /v1/seckill/requests/{id}, /reservations/{id} and /orders/{id}, and takes\nPOST /v1/seckill/orders/{id}/pay and /cancel, from their owner only.",
-			`--listen 127.0.0.1:8081 --redis 127.0.0.1:6379 --postgres "$DSN" --token-key k1:00112233445566778899aabbccddeeff`,
+			ordersLong,
+			`--listen 127.0.0.1:8081 --redis 127.0.0.1:6379 --postgres "$DSN"    # with SECKILL_TOKEN_KEY=ID:SECRET
+  curl -H "Authorization: Bearer $TOKEN" 'http://127.0.0.1:8081/v1/seckill/requests/r1?activity_id=10001&sku_id=20001'
+  curl -H "Authorization: Bearer $TOKEN" 'http://127.0.0.1:8081/v1/seckill/reservations/resv_01JV0B6T2M1A7C8D9E0F1G2H3J?activity_id=10001&sku_id=20001'
+  curl -H "Authorization: Bearer $TOKEN" -X POST http://127.0.0.1:8081/v1/seckill/orders/ord_01JV0B6T3K9QZX8D9E0F1G2H3J/pay`,
 			o.redisFlags, o.postgresFlags, o.tokenFlags, listen, o.tlsFlags),
 		role(app.RoleReconcile, "Hold the three stores against each other, and mend what may be mended",
 			"reconcile looks at every unit and every reservation by its id, sends lost messages again under their own ids, has lost\n"+
@@ -71,6 +74,21 @@ func roles(o *options) []*cobra.Command {
 	return append(each, all)
 }
 
+// ordersLong is what a client of the orders role needs to know.
+const ordersLong = `orders says what became of a request, and takes payments and cancellations, from their owner only:
+
+  GET  /v1/seckill/requests/{request_id}?activity_id=ID&sku_id=ID
+  GET  /v1/seckill/reservations/{reservation_id}?activity_id=ID&sku_id=ID
+  GET  /v1/seckill/orders/{order_id}
+  POST /v1/seckill/orders/{order_id}/pay
+  POST /v1/seckill/orders/{order_id}/cancel
+
+code FOUND: status and order_id say what became of it. COMPENSATED is an end without a valid order, and reason says
+which: REJECTED_NO_FINAL_STOCK, EXPIRED and so on. code PROCESSING: not decided, or not known yet. It is no refusal:
+ask again about once a second, and do not buy again; most orders are there within 3 s, and after an outage it may take
+minutes. code NOT_ACCEPTED: the activity is over, and this request never was accepted. GET /openapi.yaml says the rest;
+seckill token mints a token for curl.`
+
 // commandAll runs all roles in one process.
 const commandAll = "all"
 
@@ -81,7 +99,7 @@ func newAll(o *options, each []*cobra.Command) *cobra.Command {
 		Long: "all runs every role in this process; access serves on --listen, orders on --orders-listen. It prints a ready line\n" +
 			"for each role, and ends as a whole. Run the roles apart where one must not take the others with it.",
 		Example: `  seckill all --config seckill.yaml
-  seckill all --redis 127.0.0.1:6379 --name-server 127.0.0.1:9876 --postgres "$DSN" --token-key k1:00112233445566778899aabbccddeeff`,
+  seckill all --redis 127.0.0.1:6379 --name-server 127.0.0.1:9876 --postgres "$DSN"    # with SECKILL_TOKEN_KEY=ID:SECRET`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.runRoles(cmd.Context(), cmd) },
 	}
 	for _, role := range each {

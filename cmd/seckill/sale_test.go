@@ -104,7 +104,9 @@ func TestASaleByCommands(t *testing.T) {
 	}
 	fails(t, with("orders", "--listen", ready.Listen), 2, "choose another with --listen")
 
-	done(t, with("activity", "close", "--activity", act, "--sku", "8"))
+	if out := done(t, with("activity", "close", "--activity", act, "--sku", "8")); out != "activity "+act+" SKU 8: closed; what is under way ends as REJECTED_CLOSED\n" {
+		t.Errorf("close says %q", out)
+	}
 	var sum activity.Summary
 	if err := json.Unmarshal([]byte(done(t, with("activity", "show", "--activity", act))), &sum); err != nil || sum.Status != seckill.ActivityClosed ||
 		sum.SKUs[0].Tokens[seckill.TokenAvailable] != 2 {
@@ -124,6 +126,11 @@ func TestASaleByCommands(t *testing.T) {
 	}
 	if _, err := net.DialTimeout("tcp", ready.Listen, time.Second); err == nil {
 		t.Error("something still listens")
+	}
+	for _, said := range []string{`"msg":"told to end: draining, no longer ready"`, `"why":"terminated signal received"`, `"msg":"ended"`} {
+		if strings.Count(logs.String(), said) != 1 {
+			t.Errorf("after SIGTERM access does not log %s:\n%s", said, logs.String())
+		}
 	}
 	for l := range strings.Lines(logs.String()) {
 		if !json.Valid([]byte(l)) {
@@ -176,6 +183,27 @@ func TestWarmOnlyWarmsWhatPostgresHas(t *testing.T) {
 	fails(t, other, 2, "has no SKU 9")
 	done(t, with("activity", "close")) // R11.15: also where Redis lost it
 	fails(t, with("activity", "create", "--warm-only"), 2, "CLOSED")
+}
+
+// A database without the schema is said to be that, by every command.
+func TestADatabaseThatWasNotMigrated(t *testing.T) {
+	url := systest.Database(t)
+	if _, err := systest.Pool(t, postgres.Config{URL: url}).Exec(t.Context(), "DROP SCHEMA public CASCADE; CREATE SCHEMA public"); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"activity", "create", "--activity", "7", "--sku", "8", "--stock", "1"}, {"activity", "create", "--warm-only", "--activity", "7", "--sku", "8"},
+		{"activity", "close", "--activity", "7", "--sku", "8"}, {"activity", "show", "--activity", "7"}, {"dlq", "list"},
+	} {
+		cmd := command(t, args...)
+		cmd.Env = append(cmd.Env, "SECKILL_POSTGRES="+url)
+		fails(t, cmd, 2, "the schema is not up to date: run `seckill migrate`")
+	}
+	migrate := command(t, "migrate", "--broker", brokerAddr(t))
+	migrate.Env = append(migrate.Env, "SECKILL_POSTGRES="+url)
+	if out := done(t, migrate); strings.Contains(out, "up to date") || !strings.Contains(out, " migrations applied\ntopics: ready\n") {
+		t.Errorf("migrate says %q", out)
+	}
 }
 
 // What the client libraries say by themselves is not another line.

@@ -87,8 +87,9 @@ func (a *App) Run(ctx context.Context, roles ...Role) error {
 	drained := make(chan struct{})
 	unwatch := context.AfterFunc(ctx, func() {
 		defer close(drained)
-		if wasReady := admin.Drain(); wasReady && delay > 0 {
-			a.log.Info("draining: still serving, no longer ready", "for", delay)
+		wasReady := admin.Drain()
+		a.log.Info("told to end: draining, no longer ready", "role", name, "why", context.Cause(ctx), "still_serving_for", delay, "then_at_most", a.cfg.Drain)
+		if wasReady && delay > 0 {
 			select {
 			case <-time.After(delay):
 			case <-work.Done():
@@ -118,6 +119,7 @@ func (a *App) Run(ctx context.Context, roles ...Role) error {
 	running.Wait()
 	if !unwatch() {
 		<-drained
+		a.log.Info("ended", "role", name)
 	}
 	if err := tracer.Close(); err != nil {
 		a.log.Warn("the last spans were not exported", "error", err)

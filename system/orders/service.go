@@ -248,7 +248,8 @@ func (s *Service) lookUp(ctx context.Context, cached func(context.Context) (rese
 	return r, found, nil
 }
 
-// fromCache is PROCESSING while Redis has seen no end of the reservation.
+// fromCache is PROCESSING while Redis has seen no end of the reservation. Of
+// one that was compensated, the reason is the end it had come to.
 func fromCache(r *reservation.Reservation) seckill.Answer {
 	a := seckill.Answer{
 		Code: seckill.CodeFound, RequestID: r.RequestID, ReservationID: r.ReservationID,
@@ -258,7 +259,7 @@ func fromCache(r *reservation.Reservation) seckill.Answer {
 	case r.Status.Undecided():
 		a.Code = seckill.CodeProcessing
 	case !r.CompensatedAt.IsZero():
-		a.Status = seckill.StatusCompensated
+		a.Status, a.Reason = seckill.StatusCompensated, string(r.Status)
 	}
 	return a
 }

@@ -53,7 +53,7 @@ func TestARejectionIsShownWithItsReasonThenAsCompensated(t *testing.T) {
 	answer := seckill.Answer{Code: seckill.CodeFound, RequestID: "r1", ReservationID: r.ReservationID, Status: "REJECTED_CLOSED"}
 	want(t, "decided", s.ByRequest(t.Context(), f.activityID, f.skuID, 1, "r1"), answer)
 	f.project()
-	answer.Status = seckill.StatusCompensated
+	answer.Status, answer.Reason = seckill.StatusCompensated, answer.Status
 	want(t, "compensated", s.ByRequest(t.Context(), f.activityID, f.skuID, 1, "r1"), answer)
 }
 

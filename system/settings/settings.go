@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/agnivade/levenshtein"
 	"github.com/spf13/pflag"
 )
 
@@ -52,12 +53,12 @@ func Fill(flags *pflag.FlagSet, section string, lookup func(string) (string, boo
 		case inEnvironment:
 			sources[f.Name] = FromEnvironment
 			if serr := flags.Set(f.Name, value); serr != nil {
-				err = fmt.Errorf("%s: %w", Variable(f.Name), serr)
+				err = fmt.Errorf("%s: %w", Variable(f.Name), refused(serr))
 			}
 		case inFile:
 			sources[f.Name] = FromFile
 			if serr := set(flags, f, entry); serr != nil {
-				err = fmt.Errorf("%s:%d: %s: %w", file.path, entry.line, f.Name, serr)
+				err = fmt.Errorf("%s:%d: %s: %w", file.path, entry.line, f.Name, refused(serr))
 			}
 		default:
 			sources[f.Name] = FromDefault
@@ -87,30 +88,9 @@ func set(flags *pflag.FlagSet, f *pflag.Flag, e entry) error {
 func Nearest(word string, words []string) string {
 	best, bestDistance := "", len(word)/4+2
 	for _, w := range words {
-		if d := distance(word, w); d < bestDistance {
+		if d := levenshtein.ComputeDistance(word, w); d < bestDistance {
 			best, bestDistance = w, d
 		}
 	}
 	return best
-}
-
-// distance is Levenshtein's, over bytes.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replace := diagonal
-			if a[i] != b[j] {
-				replace++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replace, row[j+1]+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
 }
