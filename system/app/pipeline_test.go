@@ -49,6 +49,12 @@ func broker(t *testing.T) string {
 
 func setup(t *testing.T, stock, tokens int) *world {
 	t.Helper()
+	return setupSale(t, stock, tokens, time.Now().UTC().Add(-time.Minute))
+}
+
+// setupSale is setup of a sale that starts then, for an hour.
+func setupSale(t *testing.T, stock, tokens int, starts time.Time) *world {
+	t.Helper()
 	w := &world{t: t, cfg: app.ConfigDefault(), sku: reservation.SKU{ActivityID: systest.ActivityID(), SKUID: 20001}}
 	w.cfg.Redis.Addr = systest.Redis(t)
 	w.cfg.Postgres = systest.Database(t)
@@ -79,7 +85,7 @@ func setup(t *testing.T, stock, tokens int) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	starts := time.Now().UTC().Add(-time.Minute).Truncate(time.Microsecond)
+	starts = starts.Truncate(time.Microsecond)
 	sale := activity.Params{ActivityID: w.sku.ActivityID, SKUID: w.sku.SKUID, Stock: stock, Tokens: tokens, PriceCents: 9900,
 		StartsAt: starts, EndsAt: starts.Add(time.Hour)}
 	if err := store.Create(t.Context(), sale); err != nil {
