@@ -40,8 +40,8 @@ func answeredRate(l rundir.LoadResult) string {
 		return none
 	}
 	rate := decimal(float64(l.Completed)/l.AnsweredInS, 0) + " /s"
-	if l.AnsweredInS > l.DurationS {
-		rate += " over " + decimal(l.AnsweredInS, 1) + " s"
+	if took := decimal(l.AnsweredInS, 1); took != decimal(l.DurationS, 1) {
+		rate += " over " + took + " s"
 	}
 	return rate
 }
@@ -60,6 +60,9 @@ func latencyTile(in Input, label, metric string, p rundir.Percentiles) tile {
 	return t
 }
 
+// ordersKnown says that PostgreSQL's orders were there to be counted.
+func (in Input) ordersKnown() bool { return in.judged("I1") || in.run().Orders.Valid > 0 }
+
 func state(ok bool) string {
 	if ok {
 		return "good"
@@ -68,6 +71,9 @@ func state(ok bool) string {
 }
 
 func ordersTile(in Input) tile {
+	if !in.ordersKnown() {
+		return tile{Label: "Valid orders", Value: none, Sub: "not checked", State: "unknown"}
+	}
 	t := tile{Label: "Valid orders", Value: count(in.run().Orders.Valid)}
 	if units, ok := in.stock(); ok {
 		t.Sub = "of " + plural64(units, "unit")
@@ -79,6 +85,9 @@ func ordersTile(in Input) tile {
 
 func within3sTile(in Input) tile {
 	o := in.run().Orders
+	if !in.ordersKnown() {
+		return tile{Label: "Ordered within 3 s", Value: none, Sub: "not checked", State: "unknown"}
+	}
 	if o.Valid == 0 {
 		return tile{Label: "Ordered within 3 s", Value: none, Sub: "no valid order", State: "unknown"}
 	}
@@ -104,7 +113,7 @@ func oversellTile(in Input) tile {
 	if inv.Status == rundir.StatusViolated {
 		return tile{"Oversold", count(n), "", "I1 violated: " + plural64(inv.Violations, "finding"), "bad"}
 	}
-	return tile{"Oversold", count(n), "", count(inv.Checked) + " units checked", state(n == 0)}
+	return tile{"Oversold", count(n), "", "I1 held: " + plural64(inv.Checked, "check"), state(n == 0)}
 }
 
 func deltaTile(in Input) tile {

@@ -182,9 +182,23 @@ func sloTarget(s rundir.SLOResult) string {
 	return op + " " + unitOf(s.Metric).format(s.Target, trimmed(s.Target))
 }
 
+// sloWord says how an SLO came out, and as what class of result that counts.
+func sloWord(s rundir.SLOResult) (word, class string) {
+	switch {
+	case s.NotMeasured:
+		return notMeasured, "warn"
+	case s.OK:
+		return "met", "good"
+	}
+	return "missed", "bad"
+}
+
 // sloMeasured writes the measured figure with as many digits as it takes not
 // to look like a target it differs from.
 func sloMeasured(s rundir.SLOResult) string {
+	if s.NotMeasured {
+		return none
+	}
 	u := unitOf(s.Metric)
 	target := u.format(s.Target, trimmed(s.Target))
 	for d := decimalsFor(s.Measured); ; d++ {

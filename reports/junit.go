@@ -144,7 +144,9 @@ func (in Input) sloCases() []junitCase {
 		c := junitCase{Class: "slo", Name: s.Name}
 		if !s.OK {
 			text := fmt.Sprintf("%s: measured %s, target %s", s.Metric, sloMeasured(s), sloTarget(s))
-			if in.reportOnly() {
+			if s.NotMeasured {
+				c.Error = &junitOutcome{notMeasured + ", target " + sloTarget(s), "not_measured", s.Metric}
+			} else if in.reportOnly() {
 				c.Skipped = &junitOutcome{Message: "missed, reported only", Text: text}
 			} else {
 				c.Failure = &junitOutcome{"measured " + sloMeasured(s) + ", target " + sloTarget(s), "missed", text}

@@ -63,8 +63,7 @@ type promiseRow struct {
 func (p promiseRow) MoreViolations() bool { return p.Violations > int64(len(p.Witness)) }
 
 type sloRow struct {
-	Name, Metric, Target, Measured, Word string
-	OK                                   bool
+	Name, Metric, Target, Measured, Word, Class string
 }
 
 type codeRow struct {
@@ -144,11 +143,8 @@ func newPage(in Input) page {
 		p.Promises = append(p.Promises, promiseRow{v, invariantWords[v.ID].promise, statusWord(v.Status)})
 	}
 	for _, s := range r.SLO {
-		word := "met"
-		if !s.OK {
-			word = "missed"
-		}
-		p.SLOs = append(p.SLOs, sloRow{s.Name, s.Metric, sloTarget(s), sloMeasured(s), word, s.OK})
+		word, class := sloWord(s)
+		p.SLOs = append(p.SLOs, sloRow{s.Name, s.Metric, sloTarget(s), sloMeasured(s), word, class})
 	}
 	p.Codes, p.CodesTotal = codeRows(r)
 	p.Accounting = newAccounting(in)

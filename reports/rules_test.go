@@ -59,7 +59,8 @@ func TestUncheckedEvidenceIsNeverZero(t *testing.T) {
 	in := passInput()
 	in.Run.Invariants[0].Status = rundir.StatusNotChecked
 	in.Run.Invariants[2].Status = "held?"
-	for _, h := range []tile{oversellTile(in), deltaTile(in)} {
+	in.Run.Orders.Valid = 0
+	for _, h := range []tile{oversellTile(in), deltaTile(in), ordersTile(in), within3sTile(in)} {
 		if h.Value != none || h.Sub != "not checked" || h.State == "good" {
 			t.Errorf("%s shows %q (%s), though it was not checked", h.Label, h.Value, h.Sub)
 		}
@@ -138,8 +139,8 @@ func TestAnsweredRateIsOverTheTimeTheAnswersTook(t *testing.T) {
 	if got := answeredRate(l); got != "40,000 /s over 25.0 s" {
 		t.Error(got)
 	}
-	l.AnsweredInS = 10
-	if got := answeredRate(l); got != "100,000 /s" {
+	l.AnsweredInS = 10.004
+	if got := answeredRate(l); got != "99,960 /s" {
 		t.Error(got)
 	}
 }
@@ -170,6 +171,27 @@ func TestTheReportSaysHowToVerify(t *testing.T) {
 	in.Run.Command, in.Dir = "hotsku bench --seed 7", "my runs/7"
 	if got := in.verifyCommand(); got != "hotsku verify DIR" {
 		t.Error(got)
+	}
+}
+
+// An SLO whose figure nobody has is neither met nor missed, and shows no 0.
+func TestAnSLOThatWasNotMeasuredIsSaidToBeThat(t *testing.T) {
+	t.Parallel()
+	in := passInput()
+	in.Run.Verdict = rundir.VerdictInconclusive
+	s := &in.Run.SLO[0]
+	s.OK, s.NotMeasured, s.Measured = false, true, 0
+	if got, want := in.summary(), "1 SLO not measured."; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	text := renderString(t, func(w io.Writer, in Input) error { return Terminal(w, in, TerminalOptions{}) }, in)
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, s.Name) && !strings.HasSuffix(line, "–  not measured\n") {
+			t.Errorf("the table says %q", line)
+		}
+	}
+	if page := renderString(t, HTML, in); !strings.Contains(page, `<span class="mark warn">not measured</span>`) {
+		t.Error("the page does not say it")
 	}
 }
 
@@ -206,6 +228,8 @@ func TestJUnitOutcomes(t *testing.T) {
 	toothless.Run.Faults[0].Bit = false
 	unbalanced := passInput()
 	unbalanced.Run.Load.Completed--
+	blind := passInput()
+	blind.Run.SLO[0].OK, blind.Run.SLO[0].NotMeasured = false, true
 	optional := inconclusiveInput()
 	optional.Plan.Invariants = []string{"I1"}
 	absent := passInput()
@@ -223,6 +247,7 @@ func TestJUnitOutcomes(t *testing.T) {
 		{"not checked and not required is skipped", optional, "invariants", "I7", "skipped"},
 		{"a missed SLO fails", failInput(), "slo", "P99 of all", "failure"},
 		{"a missed SLO is skipped in report mode", inconclusiveInput(), "slo", "requests judged", "skipped"},
+		{"an SLO that was not measured is an error", blind, "slo", "P99 of all", "error"},
 		{"a fault that bit passes", faultInput(), "faults", "kill", "passed"},
 		{"a fault that did not bite is an error", toothless, "faults", "kill", "error"},
 		{"a fault that hit too little is an error", weak, "faults", "kill", "error"},

@@ -142,10 +142,8 @@ func (t *terminal) slos(in Input) {
 	t.heading(cell{text: title, width: name}, cell{text: "TARGET", width: columnFigure, right: true},
 		cell{text: "MEASURED", width: columnFigure, right: true}, cell{text: "RESULT", width: columnWord})
 	for _, s := range slo {
-		word, c := "met", tintGood
-		if !s.OK {
-			word, c = "missed", tintBad
-		}
+		word, class := sloWord(s)
+		c := map[string]tint{"good": tintGood, "bad": tintBad, "warn": tintWarn}[class]
 		t.line(cell{text: s.Name, width: name}, cell{text: sloTarget(s), width: columnFigure, right: true},
 			cell{text: sloMeasured(s), width: columnFigure, right: true}, cell{text: word, width: columnWord, tint: c})
 	}

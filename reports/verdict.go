@@ -84,7 +84,7 @@ func (in Input) derivedReasons() []string {
 		out = append(out, fmt.Sprintf("%s never sent", plural64(d, "request")))
 	}
 	for _, s := range in.run().SLO {
-		if !s.OK {
+		if !s.OK && !s.NotMeasured {
 			out = append(out, fmt.Sprintf("SLO missed: %s is %s, target %s", s.Name, sloMeasured(s), sloTarget(s)))
 		}
 	}
@@ -97,7 +97,7 @@ func (in Input) summary() string {
 	if r.Verdict == rundir.VerdictPass {
 		return in.passReason()
 	}
-	var violated, unchecked, missed, toothless int
+	var violated, unchecked, missed, unmeasured, toothless int
 	for _, p := range in.promises() {
 		switch {
 		case p.Status == rundir.StatusViolated:
@@ -107,7 +107,10 @@ func (in Input) summary() string {
 		}
 	}
 	for _, s := range r.SLO {
-		if !s.OK && !in.reportOnly() {
+		switch {
+		case s.NotMeasured:
+			unmeasured++
+		case !s.OK && !in.reportOnly():
 			missed++
 		}
 	}
@@ -131,6 +134,7 @@ func (in Input) summary() string {
 	if limit := newAccounting(in).LagLimit; limit != "" && r.Load.SendLagMS.P99 > in.Plan.Limits.SendLagP99MS {
 		parts = append(parts, "the generator fell behind (send lag P99 "+ms(r.Load.SendLagMS.P99)+", limit "+limit+")")
 	}
+	add(unmeasured, "SLO", notMeasured)
 	add(missed, "SLO", "missed")
 	switch {
 	case len(parts) > 0:

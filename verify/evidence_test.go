@@ -168,6 +168,35 @@ func TestAFlippedBitOfTheHistoryAccusesNobody(t *testing.T) {
 	}
 }
 
+// A figure whose evidence is missing is not known, which misses no SLO: 0
+// orders were not sold, they are not told.
+func TestAnSLOWithoutItsEvidenceIsNotMissed(t *testing.T) {
+	for _, c := range []struct {
+		gone   string
+		metric string
+	}{
+		{"stores/postgres/orders.jsonl", "orders.valid"}, {"stores/redis/log.jsonl", "orders.hand_out_ms"}, {"history", "orders.accepted"}, {"history", "latency_ms.all.p99"},
+	} {
+		t.Run(c.gone+" "+c.metric, func(t *testing.T) {
+			dir := rundir.Dir(scratch(t))
+			w := healthyWorld()
+			w.plan.SLOs = []rundir.SLO{{Name: "x", Metric: c.metric, Op: ">=", Target: 1e9}}
+			w.write(t, dir)
+			if err := os.RemoveAll(filepath.Join(string(dir), c.gone)); err != nil {
+				t.Fatal(err)
+			}
+			run := judgeDir(t, dir)
+			want := "SLO x: " + c.metric + " is not known: " + c.gone + ": is missing"
+			if s := run.SLO[0]; s.OK || !s.NotMeasured || run.ExitCode != ExitInconclusive || !slices.Contains(run.Reasons, want) {
+				t.Errorf("%+v, exit %d, %q", run.SLO, run.ExitCode, run.Reasons)
+			}
+			if slices.ContainsFunc(run.Reasons, func(r string) bool { return strings.Contains(r, " missed: ") }) {
+				t.Errorf("it is called missed: %q", run.Reasons)
+			}
+		})
+	}
+}
+
 // A row removed from a file whose trailer still counts it meets its
 // invariant; one whose absence breaks no promise still never passes.
 func TestAlteredFilesAreJudgedAndNeverPass(t *testing.T) {

@@ -103,20 +103,35 @@ func figure(run *rundir.Run, path string) (value float64, measured bool, err err
 	return value, p.Count > 0, nil
 }
 
+// blind names the evidence without which a figure is not known, empty if all
+// of it is there: what a file that is missing should have told is no 0.
+func (j *Judgement) blind(metric string) string {
+	for _, fault := range j.faults {
+		if strings.HasPrefix(metric, "orders.") && strings.HasPrefix(fault.File, "stores/") || strings.HasPrefix(fault.File, string(fromHistory)) {
+			return fault.Error()
+		}
+	}
+	return ""
+}
+
 // judgeSLOs fills in run.SLO; unmeasured names those that had nothing to
 // measure.
-func judgeSLOs(plan *rundir.Plan, run *rundir.Run) (missed, unmeasured []string) {
+func (j *Judgement) judgeSLOs(run *rundir.Run) (missed, unmeasured []string) {
 	run.SLO = []rundir.SLOResult{}
-	for _, s := range plan.SLOs {
+	for _, s := range j.plan.SLOs {
 		value, measured, err := figure(run, s.Metric)
-		r := rundir.SLOResult{Name: s.Name, Metric: s.Metric, Op: s.Op, Target: s.Target, Measured: value}
+		why := s.Metric + " measured nothing"
+		if missing := j.blind(s.Metric); missing != "" {
+			value, measured, why = 0, false, s.Metric+" is not known: "+missing
+		}
+		r := rundir.SLOResult{Name: s.Name, Metric: s.Metric, Op: s.Op, Target: s.Target, Measured: value, NotMeasured: err != nil || !measured}
 		r.OK = err == nil && measured && (s.Op == "<" && value < s.Target || s.Op == ">=" && value >= s.Target)
 		run.SLO = append(run.SLO, r)
 		switch {
 		case err != nil:
 			unmeasured = append(unmeasured, fmt.Sprintf("SLO %s: %v", s.Name, err))
 		case !measured:
-			unmeasured = append(unmeasured, fmt.Sprintf("SLO %s: %s measured nothing", s.Name, s.Metric))
+			unmeasured = append(unmeasured, fmt.Sprintf("SLO %s: %s", s.Name, why))
 		case !r.OK:
 			missed = append(missed, fmt.Sprintf("SLO %s missed: %s must be %s %g and is %.6g", s.Name, s.Metric, s.Op, s.Target, value))
 		}

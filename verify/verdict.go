@@ -19,7 +19,7 @@ func (j *Judgement) decide(run *rundir.Run) {
 	violated := violatedReasons(run.Invariants)
 	missed, unmeasured := []string{}, []string{}
 	if j.plan != nil {
-		missed, unmeasured = judgeSLOs(j.plan, run)
+		missed, unmeasured = j.judgeSLOs(run)
 	}
 	unproved := append(j.unproved(run), unmeasured...)
 	enforced := j.plan != nil && j.plan.SLOMode == rundir.SLOEnforce

@@ -186,7 +186,8 @@ type Invariant struct {
 	Witness    []string `json:"witness,omitempty"`
 }
 
-// SLOResult is one judged figure.
+// SLOResult is one judged figure. One that was not measured is neither met nor
+// missed, and its Measured says nothing.
 type SLOResult struct {
 	Name     string  `json:"name"`
 	Metric   string  `json:"metric"`
@@ -194,4 +195,6 @@ type SLOResult struct {
 	Target   float64 `json:"target"`
 	Measured float64 `json:"measured"`
 	OK       bool    `json:"ok"`
+
+	NotMeasured bool `json:"not_measured,omitempty"`
 }
