@@ -4,8 +4,9 @@
 // the stores/ snapshot, each versioned, written whole and read strictly. The
 // request history is loadgen/history's format.
 //
-// Row files are JSON lines closed by a trailer {"eof":true,"records":N}. A
-// file without its trailer is truncated: evidence that is missing. A file
-// whose count differs from its trailer was altered: what remains is judged,
-// so that a deleted row meets its invariant, and can never pass.
+// Row files are JSON lines closed by a trailer {"eof":true,"records":N,"crc32c":C}.
+// A file without its trailer is truncated: evidence that is missing. A file
+// whose count or checksum differs from its trailer was altered: what remains
+// is judged, so that a deleted or changed row meets its invariant, and the run
+// can never pass.
 package rundir

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash"
+	"hash/crc32"
 	"io"
 	"iter"
 	"os"
@@ -28,14 +30,18 @@ func (e *EvidenceError) Error() string {
 	return fmt.Sprintf("%s: %s at byte %d", e.File, e.Reason, e.Offset)
 }
 
-// AlteredError says that a row file is whole but its count is not what its
-// writer counted: rows were removed or added. Its rows can be judged.
+// AlteredError says that a row file is whole but not as it was written: rows
+// were removed or added, or, where the counts agree, a row was changed. Its
+// rows can be judged.
 type AlteredError struct {
 	File            string
 	Found, Recorded int64
 }
 
 func (e *AlteredError) Error() string {
+	if e.Found == e.Recorded {
+		return fmt.Sprintf("%s: its %d records are not as they were written: their checksum is another", e.File, e.Found)
+	}
 	return fmt.Sprintf("%s: holds %d records, its trailer says %d", e.File, e.Found, e.Recorded)
 }
 
@@ -153,9 +159,17 @@ func (d Dir) ReadRun() (*Run, error) {
 }
 
 type trailer struct {
-	EOF     bool  `json:"eof"`
-	Records int64 `json:"records"`
+	EOF     bool   `json:"eof"`
+	Records int64  `json:"records"`
+	CRC32C  uint32 `json:"crc32c"` // of all bytes before the trailer
 }
+
+// line is the trailer as it is written.
+func (t trailer) line() []byte {
+	return fmt.Appendf(nil, "{\"eof\":%t,\"records\":%d,\"crc32c\":%d}\n", t.EOF, t.Records, t.CRC32C)
+}
+
+func newChecksum() hash.Hash32 { return crc32.New(crc32.MakeTable(crc32.Castagnoli)) }
 
 // RowWriter writes a row file. Not safe for concurrent use.
 type RowWriter struct {
@@ -163,6 +177,7 @@ type RowWriter struct {
 	f       *os.File
 	w       *bufio.Writer
 	enc     *json.Encoder
+	sum     hash.Hash32
 	records int64
 }
 
@@ -176,9 +191,10 @@ func CreateRows(path string) (*RowWriter, error) {
 		return nil, fmt.Errorf("create %s: %w", path, err)
 	}
 	w := bufio.NewWriterSize(f, 1<<16)
-	enc := json.NewEncoder(w)
+	sum := newChecksum()
+	enc := json.NewEncoder(io.MultiWriter(w, sum))
 	enc.SetEscapeHTML(false)
-	return &RowWriter{path: path, f: f, w: w, enc: enc}, nil
+	return &RowWriter{path: path, f: f, w: w, enc: enc, sum: sum}, nil
 }
 
 // Write appends one row.
@@ -197,7 +213,7 @@ func (w *RowWriter) Flush() error { return w.w.Flush() }
 // Close writes the trailer and syncs. A file that was not closed counts as
 // truncated.
 func (w *RowWriter) Close() error {
-	err := w.enc.Encode(trailer{true, w.records})
+	_, err := w.w.Write(trailer{true, w.records, w.sum.Sum32()}.line())
 	if err := errors.Join(err, w.w.Flush(), w.f.Sync(), w.f.Close()); err != nil {
 		return fmt.Errorf("close %s: %w", w.path, err)
 	}
@@ -209,8 +225,8 @@ func (w *RowWriter) Abort() { _ = errors.Join(w.w.Flush(), w.f.Close()) }
 
 // Rows streams the rows of a row file. The sequence ends after the first
 // error: an *EvidenceError where the file is missing, cut, unreadable or goes
-// on after its trailer, or, after all rows, an *AlteredError where the count
-// is not the trailer's.
+// on after its trailer, or, after all rows, an *AlteredError where count or
+// checksum are not the trailer's.
 func Rows[T any](path string) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var zero T
@@ -222,6 +238,7 @@ func Rows[T any](path string) iter.Seq2[T, error] {
 		}
 		defer f.Close()
 		r := bufio.NewReaderSize(f, 1<<16)
+		sum := newChecksum()
 		var at, records int64
 		for {
 			line, err := r.ReadBytes('\n')
@@ -245,8 +262,10 @@ func Rows[T any](path string) iter.Seq2[T, error] {
 					fail(&EvidenceError{path, end, "has data after its trailer"})
 				case !errors.Is(err, io.EOF):
 					fail(&EvidenceError{path, end, err.Error()})
-				case t.Records != records:
+				case t.Records != records || t.CRC32C != sum.Sum32():
 					fail(&AlteredError{path, records, t.Records})
+				case !bytes.Equal(line, t.line()):
+					fail(&EvidenceError{path, at, "trailer is not as it was written"})
 				}
 				return
 			}
@@ -255,6 +274,7 @@ func Rows[T any](path string) iter.Seq2[T, error] {
 				fail(&EvidenceError{path, at, "row cannot be read: " + err.Error()})
 				return
 			}
+			sum.Write(line)
 			at += int64(len(line))
 			records++
 			if !yield(row, nil) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"hash/crc32"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -329,7 +330,10 @@ func TestRowFilesAreNeverReadShort(t *testing.T) {
 
 func TestRowFilesTellWhatWasDoneToThem(t *testing.T) {
 	line := `{"n":1}` + "\n"
-	end := func(n int) string { return fmt.Sprintf(`{"eof":true,"records":%d}`+"\n", n) }
+	of := func(rows string, n int) string {
+		return fmt.Sprintf(`{"eof":true,"records":%d,"crc32c":%d}`+"\n", n, crc32.Checksum([]byte(rows), crc32.MakeTable(crc32.Castagnoli)))
+	}
+	end := func(n int) string { return of(strings.Repeat(line, n), n) }
 	for name, c := range map[string]struct {
 		body string
 		rows int
@@ -339,8 +343,10 @@ func TestRowFilesTellWhatWasDoneToThem(t *testing.T) {
 		"no rows":                {end(0), 0, nil},
 		"a row removed":          {line + end(2), 1, &AlteredError{"", 1, 2}},
 		"a row added":            {line + line + line + end(2), 3, &AlteredError{"", 3, 2}},
-		"rows after the trailer": {line + end(1) + line, 1, &EvidenceError{"", 33, "has data after its trailer"}},
-		"two trailers":           {end(0) + end(0), 0, &EvidenceError{"", 25, "has data after its trailer"}},
+		"a row changed":          {line + `{"n":3}` + "\n" + end(2), 2, &AlteredError{"", 2, 2}},
+		"no checksum":            {line + `{"eof":true,"records":1}` + "\n", 1, &AlteredError{"", 1, 1}},
+		"rows after the trailer": {line + end(1) + line, 1, &EvidenceError{"", int64(len(line + end(1))), "has data after its trailer"}},
+		"two trailers":           {end(0) + end(0), 0, &EvidenceError{"", int64(len(end(0))), "has data after its trailer"}},
 		"a row that is no JSON":  {line + "x\n" + end(2), 1, &EvidenceError{"", 8, "row cannot be read: invalid character 'x' looking for beginning of value"}},
 		"empty":                  {"", 0, &EvidenceError{"", 0, "is truncated: no trailer"}},
 	} {
@@ -360,6 +366,28 @@ func TestRowFilesTellWhatWasDoneToThem(t *testing.T) {
 				t.Errorf("%d rows and %v, want %d and %v", len(rows), err, c.rows, c.err)
 			}
 		})
+	}
+}
+
+// No bit of a row file can flip without a word.
+func TestEveryFlippedBitOfARowFileIsTold(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.jsonl")
+	writeRows(t, path, exampleRows()[4:7])
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := range whole {
+		for bit := range 8 {
+			spoilt := bytes.Clone(whole)
+			spoilt[at] ^= 1 << bit
+			if err := os.WriteFile(path, spoilt, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := readRows(path); err == nil {
+				t.Errorf("bit %d of byte %d (%q) became %q and nobody says so", bit, at, whole[at], spoilt[at])
+			}
+		}
 	}
 }
 

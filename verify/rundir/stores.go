@@ -23,7 +23,7 @@ type Snapshot struct {
 }
 
 // SnapshotSchema is the version of the stores/ folder.
-const SnapshotSchema = 1
+const SnapshotSchema = 2
 
 // Versions of the servers, as they report them.
 type Versions struct {
