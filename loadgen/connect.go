@@ -9,6 +9,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/hotsku/hotsku/loadgen/hdr"
 	"github.com/hotsku/hotsku/loadgen/wire"
 )
 
@@ -22,7 +23,7 @@ func (r *run) connect(ctx context.Context) error {
 		r.recorders = append(r.recorders, &recorder{
 			extract: r.cfg.Extract, start: &r.start, resolved: &r.resolved,
 			width: int64(r.width), slots: make([]slot, slots),
-			givenUp: newHistogram(), service: newHistogram(),
+			givenUp: hdr.New(), service: hdr.New(),
 		})
 	}
 	for i := range r.cfg.Conns {

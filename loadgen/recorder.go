@@ -3,30 +3,13 @@ package loadgen
 import (
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"github.com/hotsku/hotsku/loadgen/hdr"
 	"github.com/hotsku/hotsku/loadgen/history"
 	"github.com/hotsku/hotsku/loadgen/wire"
 )
-
-// Histograms hold nanoseconds with three significant digits, at a resolution
-// of a microsecond; longer than latencyMax counts as latencyMax.
-const (
-	latencyMax    = int64(24 * time.Hour)
-	latencyUnit   = 1000
-	latencyDigits = 3
-)
-
-func newHistogram() *hdrhistogram.Histogram {
-	return hdrhistogram.New(latencyUnit, latencyMax, latencyDigits)
-}
-
-// observe cannot fail for a value inside the histogram's range.
-func observe(h *hdrhistogram.Histogram, v int64) {
-	_ = h.RecordValue(min(max(v, 0), latencyMax))
-}
 
 // recorder takes the ends of requests from some of the connections. Several
 // recorders share the work so that connections seldom wait for each other.
@@ -68,18 +51,14 @@ func (rec *recorder) Answered(r *wire.Request, done int64, resp *wire.Response) 
 	latency := done - r.Intended
 	h := rec.byCode[code]
 	if h == nil {
-		h = newHistogram()
+		h = hdr.New()
 		rec.byCode[code] = h
 	}
-	observe(h, latency)
-	observe(rec.service, done-r.Sent)
+	hdr.Observe(h, latency)
+	hdr.Observe(rec.service, done-r.Sent)
 	rec.completed++
 	rec.statuses[resp.Status]++
-	s := rec.slot(r)
-	s.completed++
-	s.codes[code]++
-	s.latency[sketchIndex(latency)]++
-	s.max = max(s.max, latency)
+	rec.slot(r).answered(code, latency)
 	rec.record(r, done, history.Record{Status: resp.Status, Outcome: history.Completed, Code: code, Tag: tag})
 }
 
@@ -115,12 +94,9 @@ func (rec *recorder) drop(r *wire.Request) {
 
 func (rec *recorder) giveUp(r *wire.Request, done int64) {
 	latency := done - r.Intended
-	observe(rec.givenUp, latency)
-	observe(rec.service, done-r.Sent)
-	s := rec.slot(r)
-	s.lost++
-	s.latency[sketchIndex(latency)]++
-	s.max = max(s.max, latency)
+	hdr.Observe(rec.givenUp, latency)
+	hdr.Observe(rec.service, done-r.Sent)
+	rec.slot(r).givenUp(latency)
 }
 
 func (rec *recorder) slot(r *wire.Request) *slot {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotsku/hotsku/loadgen/hdr"
 	"github.com/hotsku/hotsku/loadgen/history"
 	"github.com/hotsku/hotsku/loadgen/wire"
 )
@@ -22,7 +23,7 @@ func BenchmarkAnswered(b *testing.B) {
 	rec := &recorder{
 		extract: func(int, []byte) (uint8, [16]byte) { return 4, [16]byte{} },
 		start:   new(atomic.Int64), resolved: new(atomic.Uint64), width: int64(slotWidthMin),
-		slots: make([]slot, slotsMax), givenUp: newHistogram(), service: newHistogram(),
+		slots: make([]slot, slotsMax), givenUp: hdr.New(), service: hdr.New(),
 		spool: s, block: s.swap(nil),
 	}
 	resp := &wire.Response{Status: 410}

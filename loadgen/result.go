@@ -6,6 +6,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"github.com/hotsku/hotsku/loadgen/hdr"
 	"github.com/hotsku/hotsku/loadgen/wire"
 )
 
@@ -107,10 +108,10 @@ func (r *run) result() *Result {
 		Statuses:    map[int]uint64{},
 		Codes:       map[uint8]uint64{},
 		Failures:    map[wire.Cause]uint64{},
-		Latency:     newHistogram(),
-		Accepted:    newHistogram(),
+		Latency:     hdr.New(),
+		Accepted:    hdr.New(),
 		ByCode:      map[uint8]*hdrhistogram.Histogram{},
-		Service:     newHistogram(),
+		Service:     hdr.New(),
 		SendLag:     s.lag,
 		PointWidth:  r.width,
 		InFlightMax: s.inFlightMax,
@@ -163,7 +164,7 @@ func (rec *recorder) addTo(res *Result) {
 			continue
 		}
 		if res.ByCode[uint8(code)] == nil {
-			res.ByCode[uint8(code)] = newHistogram()
+			res.ByCode[uint8(code)] = hdr.New()
 		}
 		res.ByCode[uint8(code)].Merge(h)
 	}

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/hotsku/hotsku/loadgen/hdr"
 	"github.com/hotsku/hotsku/loadgen/history"
 	"github.com/hotsku/hotsku/loadgen/pace"
 	"github.com/hotsku/hotsku/loadgen/wire"
@@ -121,7 +122,7 @@ func (r *run) newSender() *sender {
 		schedule: r.cfg.Schedule, cursor: pace.Walk(r.cfg.Schedule, 0), source: r.cfg.NewSource(), conns: r.conns,
 		tick: r.cfg.Tick, now: r.now, sleep: r.cfg.Clock.Sleep,
 		start: r.start.Load(), deadline: deadline, resolved: r.resolved.Load,
-		lag: newHistogram(), progress: &r.progress, fullSince: -1,
+		lag: hdr.New(), progress: &r.progress, fullSince: -1,
 	}
 }
 

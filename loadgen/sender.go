@@ -6,6 +6,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"github.com/hotsku/hotsku/loadgen/hdr"
 	"github.com/hotsku/hotsku/loadgen/pace"
 	"github.com/hotsku/hotsku/loadgen/wire"
 )
@@ -168,5 +169,5 @@ func (s *sender) Fill(dst []byte, r *wire.Request) []byte {
 func (s *sender) Sent(r *wire.Request) {
 	s.sent++
 	s.lastSent = r.Sent - s.start
-	observe(s.lag, r.Sent-r.Intended)
+	hdr.Observe(s.lag, r.Sent-r.Intended)
 }

@@ -56,6 +56,24 @@ func sketchValue(i int) int64 {
 	return low + 1<<(exp-sketchBits)/2
 }
 
+// answered counts a completed request.
+func (s *slot) answered(code uint8, latency int64) {
+	s.completed++
+	s.codes[code]++
+	s.took(latency)
+}
+
+// givenUp counts a request that timed out or was unfinished.
+func (s *slot) givenUp(latency int64) {
+	s.lost++
+	s.took(latency)
+}
+
+func (s *slot) took(latency int64) {
+	s.latency[sketchIndex(latency)]++
+	s.max = max(s.max, latency)
+}
+
 // merge adds t to s.
 func (s *slot) merge(t *slot) {
 	for i, n := range t.codes {

@@ -64,6 +64,6 @@ func newRoot() *cobra.Command {
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(newUp(), newDown(), newStatus(), newBench(), newChaos(), newVerify(), newReport())
+	root.AddCommand(newUp(), newDown(), newStatus(), newBench(), newLoad(), newMerge(), newChaos(), newVerify(), newReport())
 	return root
 }
