@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/agnivade/levenshtein"
 	"github.com/spf13/cobra"
@@ -58,17 +59,24 @@ func flagError(cmd *cobra.Command, err error) error {
 
 // wanted is what the flag takes.
 func wanted(e *pflag.InvalidValueError) string {
-	number := map[string]string{"int": "a whole number", "int64": "a whole number", "uint64": "a whole number, 0 or more"}
 	kind := e.GetFlag().Value.Type()
+	number := "a number"
 	switch {
-	case number[kind] != "" && errors.Is(e, strconv.ErrRange):
-		return "is too large: must be " + number[kind]
-	case number[kind] != "":
-		return "must be " + number[kind]
-	case kind == "duration":
-		return "must be a length of time such as 500ms, 10s or 2m"
+	case strings.HasPrefix(kind, "uint"):
+		number = "a whole number, 0 or more"
+	case strings.HasPrefix(kind, "int"), kind == "count":
+		number = "a whole number"
+	}
+	_, isNumber := errors.AsType[*strconv.NumError](e)
+	switch {
 	case kind == "bool":
 		return "must be true or false"
+	case isNumber && errors.Is(e, strconv.ErrRange):
+		return "is out of range: must be " + number
+	case isNumber:
+		return "must be " + number
+	case kind == "duration":
+		return "must be a length of time such as 500ms, 10s or 2m"
 	}
 	return e.Unwrap().Error()
 }

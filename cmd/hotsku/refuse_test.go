@@ -41,7 +41,7 @@ func TestRunsThatAreRefused(t *testing.T) {
 		{"bench --rate -5", exitUsage, "rate -5: must be"},
 		{"bench --rate many", exitUsage, `--rate "many": must be a whole number; hotsku bench --help lists the flags`},
 		{"bench --rate 1.5", exitUsage, `--rate "1.5": must be a whole number`},
-		{"bench --rate 99999999999999999999", exitUsage, `--rate "99999999999999999999": is too large: must be a whole number`},
+		{"bench --rate 99999999999999999999", exitUsage, `--rate "99999999999999999999": is out of range: must be a whole number`},
 		{"bench --depth x", exitUsage, `--depth "x": must be a whole number`},
 		{"up --env=perhaps", exitUsage, `--env "perhaps": must be true or false`},
 		{"bench --rate", exitUsage, "flag needs an argument: --rate"},
