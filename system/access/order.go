@@ -62,7 +62,8 @@ func (c *conn) request() (again bool) {
 		return false
 	}
 	last := h.ConnectionClose() || c.s.draining.Load()
-	c.order(last)
+	read := headOf(h)
+	c.order(&read, c.req.Body(), last)
 	return !last
 }
 
@@ -91,10 +92,10 @@ func (c *conn) other(path []byte) (again bool) {
 
 // order judges one order request as far as this process can, stage by stage
 // (10.1), and parks it if Redis must be asked.
-func (c *conn) order(last bool) {
+func (c *conn) order(h *head, body []byte, last bool) {
 	var cmd seckill.SubmitCommand
 	f := framing{last: last}
-	o, err := parseOrder(c.req.Body())
+	o, err := parseOrder(body)
 	if err == nil {
 		cmd = seckill.SubmitCommand{ActivityID: o.activityID, SKUID: o.skuID, Quantity: o.quantity,
 			RequestID: unsafe.String(unsafe.SliceData(o.requestID), len(o.requestID))} // valid until the next read
@@ -116,11 +117,11 @@ func (c *conn) order(last bool) {
 	}
 	var code seckill.Code
 	var reason string
-	if cmd.UserID, code, reason = c.who(cmd.ActivityID); code != seckill.CodeNone {
+	if cmd.UserID, code, reason = c.who(h, cmd.ActivityID); code != seckill.CodeNone {
 		c.refuse(admission.StageToken, &seckill.Answer{Code: code, RequestID: cmd.RequestID, Reason: reason}, f)
 		return
 	}
-	if stage, wait := c.overLimit(cmd.UserID); wait > 0 {
+	if stage, wait := c.overLimit(h, cmd.UserID); wait > 0 {
 		c.limited(stage, cmd.RequestID, wait, f)
 		return
 	}
@@ -156,19 +157,17 @@ func (c *conn) trace() string {
 
 // who is the user of a request for an activity. A code other than CodeNone
 // says that it is nobody.
-func (c *conn) who(activityID int64) (userID int64, code seckill.Code, reason string) {
+func (c *conn) who(h *head, activityID int64) (userID int64, code seckill.Code, reason string) {
 	if c.s.cfg.Without.Has(admission.StageToken) {
-		given := c.req.Header.PeekBytes(user)
-		if id, err := strconv.ParseInt(unsafe.String(unsafe.SliceData(given), len(given)), 10, 64); err == nil && id > 0 {
+		if id, err := strconv.ParseInt(unsafe.String(unsafe.SliceData(h.user), len(h.user)), 10, 64); err == nil && id > 0 {
 			return id, seckill.CodeNone, ""
 		}
 		return 0, seckill.CodeUnauthenticated, UserHeader + " with a positive integer is required: the token stage is switched off"
 	}
-	token, ok := bytes.CutPrefix(c.req.Header.PeekBytes(authorization), bearer)
-	if !ok {
+	if h.authorization == nil {
 		return 0, seckill.CodeUnauthenticated, "Authorization: Bearer with an eligibility token is required"
 	}
-	who, err := c.codec.Verify(token, c.nowUnix)
+	who, err := c.codec.Verify(h.authorization, c.nowUnix)
 	if err != nil {
 		return 0, seckill.CodeUnauthenticated, err.Error()
 	}
@@ -181,7 +180,7 @@ func (c *conn) who(activityID int64) (userID int64, code seckill.Code, reason st
 // overLimit is the first limit that an eligible request meets, and how long
 // it must wait for it; none if that is 0. What earlier limits counted stays
 // counted.
-func (c *conn) overLimit(userID int64) (admission.Stage, time.Duration) {
+func (c *conn) overLimit(h *head, userID int64) (admission.Stage, time.Duration) {
 	l := c.s.limits
 	if wait := l.User.TakeUser(userID, c.readAt); wait > 0 {
 		return admission.StageUserLimit, wait
@@ -189,15 +188,15 @@ func (c *conn) overLimit(userID int64) (admission.Stage, time.Duration) {
 	if l.IP != nil {
 		client, trusted := c.peer, c.s.cfg.Limits.TrustedPeers
 		if len(trusted) > 0 {
-			client = admission.ClientAddr(c.peer, trusted, c.req.Header.PeekAll(ForwardedHeader))
+			client = admission.ClientAddr(c.peer, trusted, h.forwarded())
 		}
 		if wait := l.IP.TakeAddr(client, c.readAt); wait > 0 {
 			return admission.StageIPLimit, wait
 		}
 	}
 	if l.Device != nil {
-		if name := c.req.Header.PeekBytes(device); len(name) > 0 {
-			if wait := l.Device.TakeName(name, c.readAt); wait > 0 {
+		if len(h.device) > 0 {
+			if wait := l.Device.TakeName(h.device, c.readAt); wait > 0 {
 				return admission.StageDeviceLimit, wait
 			}
 		}
