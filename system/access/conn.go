@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"runtime"
 	"sync"
 	"time"
 
@@ -60,6 +61,10 @@ func (r readFlushed) Read(p []byte) (int, error) {
 	if err := c.flush(); err != nil {
 		return 0, err
 	}
+	// A reader that always finds more would keep its processor for the
+	// scheduler's ten milliseconds, and with a few dozen of them whoever waits
+	// for Redis or the broker would have its turn ten times a second.
+	runtime.Gosched()
 	now := time.Now()
 	deadline := now.Add(c.s.cfg.IdleTimeout)
 	if c.inRequest {

@@ -83,7 +83,7 @@ func (a *App) runOutbox(ctx context.Context, p *process) error {
 	if err != nil {
 		return err
 	}
-	pool, err := p.pool(ctx, 2, nil)
+	pool, err := p.pool(ctx, 2, postgres.QueueSettings())
 	if err != nil {
 		return err
 	}

@@ -50,6 +50,18 @@ func ConsumerSettings() map[string]string {
 	}
 }
 
+// QueueSettings are the session parameters of who takes rows from a table in
+// order, a batch at a time. A plan made while the table is near empty reads
+// all rows that wait and sorts them, for each batch: the index in that order,
+// read until the batch is full, costs the same however long the queue is.
+func QueueSettings() map[string]string {
+	return map[string]string{
+		"enable_seqscan":    "off",
+		"enable_bitmapscan": "off",
+		"jit":               "off",
+	}
+}
+
 func (c Config) withDefaults() Config {
 	if c.ApplicationName == "" {
 		c.ApplicationName = "seckill"

@@ -1,8 +1,10 @@
+-- statement_timestamp() is one moment, which an index can be asked for;
+-- clock_timestamp() would be compared with every unpaid order.
 WITH due AS (
     SELECT order_id
     FROM orders
     WHERE status = 'CREATED'
-      AND payment_due_at <= clock_timestamp() - $2::interval
+      AND payment_due_at <= statement_timestamp() - $2::interval
       AND (expiry_leased_until IS NULL OR expiry_leased_until < clock_timestamp())
     ORDER BY payment_due_at
     LIMIT $1
