@@ -60,6 +60,9 @@ type Config struct {
 type ConsumerConfig struct {
 	Workers int // transactions at once
 	Batch   int // messages a transaction
+	// Stall is when a client that gets none of its messages is started anew;
+	// 0: never.
+	Stall time.Duration
 }
 
 // ConfigDefault is for one machine.
@@ -68,7 +71,7 @@ func ConfigDefault() Config {
 		Listen: "127.0.0.1:8080", OrdersListen: "127.0.0.1:8081", Admin: "127.0.0.1:0", Zone: "local",
 		Access: access.ConfigDefault, Submit: submit.ConfigDefault, Scanner: scanner.ConfigDefault,
 		Breaker: valve.BreakerConfigDefault, Valves: valve.WatcherConfigDefault,
-		Consumer:  ConsumerConfig{Workers: 2, Batch: 128},
+		Consumer:  ConsumerConfig{Workers: 2, Batch: 128, Stall: mq.StallDefault},
 		Payment:   PaymentConfig{Window: order.PaymentWindowDefault, Sweeper: lifecycle.SweeperConfigDefault},
 		Reconcile: reconcile.ConfigDefault, DeadLetters: dlq.AutomaticDefault,
 		Drain: 10 * time.Second,
@@ -172,7 +175,8 @@ func needsScanner(c *Config) error { return c.Scanner.Validate() }
 
 // consumer is the configuration of a consumer of topic in group.
 func (c *Config) consumer(topic, group string) mq.ConsumerConfig {
-	return mq.ConsumerConfig{Config: c.MQ, Topic: topic, Group: group, Batch: c.Consumer.Batch, Workers: c.Consumer.Workers, Drain: c.Drain}
+	return mq.ConsumerConfig{Config: c.MQ, Topic: topic, Group: group, Batch: c.Consumer.Batch, Workers: c.Consumer.Workers, Drain: c.Drain,
+		Stall: c.Consumer.Stall}
 }
 
 func needsListen(c *Config) error {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -15,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/hotsku/hotsku/system/mq"
+	"github.com/hotsku/hotsku/system/mq/backlog"
 	"github.com/hotsku/hotsku/system/postgres"
 	"github.com/hotsku/hotsku/system/reservation"
 	"github.com/hotsku/hotsku/system/seckill"
@@ -97,6 +99,17 @@ func (p *process) consumer(ctx context.Context, cfg mq.ConsumerConfig, handle mq
 	if err := mq.CheckTopics(ctx, cfg.Config, append([]string{cfg.Topic}, cfg.AlsoTopics...)...); err != nil {
 		return nil, err
 	}
+	if strings.HasPrefix(cfg.Topic, mq.DeadLetterPrefix) {
+		cfg.Stall = 0 // nobody waits for those
+	}
+	if cfg.Stall > 0 {
+		o, err := backlog.New(cfg.Config, cfg.Topic, cfg.Group, time.Now)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrConfig, err)
+		}
+		p.onClose(o)
+		cfg.Waiting = o.Waiting
+	}
 	c, err := mq.NewConsumer(cfg, handle, p.app.log)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
@@ -106,6 +119,7 @@ func (p *process) consumer(ctx context.Context, cfg mq.ConsumerConfig, handle mq
 	telemetry.Counter(p.metrics, "consumer_redelivered_total", "Messages that had been handed back to the broker before.", topic, &c.Stats.Redelivered)
 	telemetry.Counter(p.metrics, "consumer_handler_panics_total", "Panics of the handler; each is a defect.", topic, &c.Stats.Panics)
 	telemetry.Counter(p.metrics, "consumer_handed_back_total", "Messages of batches the handler could not decide.", topic, &c.Stats.HandedBack)
+	telemetry.Counter(p.metrics, "consumer_restarts_total", "Times the client was started anew, for messages waited and none came.", topic, &c.Stats.Restarts)
 	return c, nil
 }
 

@@ -5,15 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"runtime/debug"
-	"sync"
 	"sync/atomic"
 	"time"
 
-	rocketmq "github.com/apache/rocketmq-client-go/v2"
-	"github.com/apache/rocketmq-client-go/v2/consumer"
-	"github.com/apache/rocketmq-client-go/v2/primitive"
+	"github.com/hotsku/hotsku/system/pause"
 )
 
 // Delivery is one message as the broker delivered it, at least once.
@@ -56,6 +52,23 @@ type ConsumerConfig struct {
 	// Drain bounds how long Run waits for running handlers after ctx ends,
 	// and once more after it ended their contexts.
 	Drain time.Duration
+	// Stall is for how long messages may wait in this client's queues, with
+	// none delivered and no handler running, until the client is started anew:
+	// after a cut connection the library may not pull for half a minute. It is
+	// doubled at each restart that brought nothing. 0: never.
+	Stall time.Duration
+	// Waiting counts what the group has still to consume of Topic, by queue.
+	// Required where Stall is not 0.
+	Waiting func(ctx context.Context) (map[Queue]int64, error) `json:"-"`
+}
+
+// StallDefault is above what a busy broker or a rebalance takes.
+const StallDefault = 5 * time.Second
+
+// Queue names a queue of a topic.
+type Queue struct {
+	Broker string
+	ID     int
 }
 
 // Validate checks addresses and bounds.
@@ -72,6 +85,8 @@ func (c ConsumerConfig) Validate() error {
 		return fmt.Errorf("workers %d: must be 1 to 256", c.Workers)
 	case c.Drain <= 0:
 		return fmt.Errorf("drain %v: must be positive", c.Drain)
+	case c.Stall < 0:
+		return fmt.Errorf("stall %v: must not be negative", c.Stall)
 	}
 	return nil
 }
@@ -82,6 +97,7 @@ type Stats struct {
 	Redelivered atomic.Int64 // of them, handed back to the broker before
 	Panics      atomic.Int64 // of the handler; each is a defect
 	HandedBack  atomic.Int64 // messages of batches the handler could not decide
+	Restarts    atomic.Int64 // of the client, which had stalled
 }
 
 // Consumer consumes its topics in one group.
@@ -93,10 +109,6 @@ type Consumer struct {
 	Stats Stats
 
 	workers chan struct{} // a slot a running handler: the library bounds each topic apart, the retry topic too
-	running sync.WaitGroup
-	mu      sync.RWMutex // held for reading while a handler is being admitted
-	stopped bool
-	closed  chan struct{} // after the client is gone
 }
 
 // NewConsumer returns a consumer; Run starts it.
@@ -104,148 +116,74 @@ func NewConsumer(cfg ConsumerConfig, handle Handler, log *slog.Logger) (*Consume
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("consumer: %w", err)
 	}
-	if handle == nil || log == nil {
-		return nil, errors.New("consumer: handler and log are required")
+	if handle == nil || log == nil || cfg.Stall > 0 && cfg.Waiting == nil {
+		return nil, errors.New("consumer: handler and log are required, and with a stall who says what waits")
 	}
-	return &Consumer{cfg: cfg, handle: handle, log: log, workers: make(chan struct{}, cfg.Workers), closed: make(chan struct{})}, nil
+	return &Consumer{cfg: cfg, handle: handle, log: log, workers: make(chan struct{}, cfg.Workers)}, nil
 }
 
 // Run consumes until ctx ends, calling ready once it is subscribed. Handlers
 // still running get Drain to finish; what they do not finish is not
-// acknowledged and comes again. It may be called once.
+// acknowledged and comes again. A client that stalls is replaced by a new one
+// (ConsumerConfig.Stall). It may be called once.
 func (c *Consumer) Run(ctx context.Context, ready func()) error {
-	opts := []consumer.Option{
-		consumer.WithNameServer(primitive.NamesrvAddr{c.cfg.NameServer}),
-		consumer.WithGroupName(c.cfg.group(c.cfg.Group)),
-		consumer.WithInstance(instanceName("consumer", os.Getpid())),
-		consumer.WithConsumerModel(consumer.Clustering),
-		// The default starts at the end: what was sent before the group's
-		// first start would never be consumed.
-		consumer.WithConsumeFromWhere(consumer.ConsumeFromFirstOffset),
-		consumer.WithConsumeMessageBatchMaxSize(c.cfg.Batch),
-		consumer.WithPullBatchSize(int32(c.cfg.Batch)),
-		consumer.WithConsumeGoroutineNums(c.cfg.Workers),
-	}
-	if c.cfg.AccessKey != "" {
-		opts = append(opts, consumer.WithCredentials(primitive.Credentials{AccessKey: c.cfg.AccessKey, SecretKey: c.cfg.SecretKey}))
-	}
-	push, err := rocketmq.NewPushConsumer(opts...)
+	s, err := c.open(ctx)
 	if err != nil {
-		return fmt.Errorf("consumer of %s: %w", c.cfg.Topic, err)
-	}
-	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
-	for _, topic := range append([]string{c.cfg.Topic}, c.cfg.AlsoTopics...) {
-		err = push.Subscribe(c.cfg.topic(topic), consumer.MessageSelector{},
-			func(_ context.Context, msgs ...*primitive.MessageExt) (consumer.ConsumeResult, error) {
-				return c.consume(work, msgs)
-			})
-		if err != nil {
-			return fmt.Errorf("subscribe %s: %w", topic, err)
-		}
-	}
-	if err := push.Start(); err != nil {
-		return fmt.Errorf("start consumer of %s: %w", c.cfg.Topic, err)
+		return err
 	}
 	ready()
-	c.report(ctx, push)
-
-	// No more pulls: a message that arrives while the library closes its
-	// channels can crash it.
-	push.Suspend()
-	c.mu.Lock()
-	c.stopped = true
-	c.mu.Unlock()
-	if !waitFor(&c.running, c.cfg.Drain) {
-		c.log.Warn("handlers did not finish in time; their messages will come again", "drain", c.cfg.Drain)
-		cancel()
-		if !waitFor(&c.running, c.cfg.Drain) {
-			c.log.Error("handlers do not heed their context; leaving them behind")
+	dog := watchdog{stall: c.cfg.Stall}
+	for c.attend(ctx, s, &dog) {
+		c.log.Error("messages wait and none comes: starting the client anew", "topic", c.cfg.Topic, "stalled", dog.stall)
+		s.close()
+		c.Stats.Restarts.Add(1)
+		if s, err = c.reopen(ctx); err != nil {
+			return nil // ctx has ended: there is no client to end
 		}
+		dog.restarted()
 	}
-	c.settle(push)
-	c.shutdown(push)
-	close(c.closed)
+	s.close()
 	return nil
 }
+
+// reopen starts a client after a stall, trying until ctx ends.
+func (c *Consumer) reopen(ctx context.Context) (*session, error) {
+	for {
+		s, err := c.open(ctx)
+		if err == nil {
+			return s, nil
+		}
+		c.log.Warn("client not started; trying again", "topic", c.cfg.Topic, "error", err)
+		if err := pause.For(ctx, reopenPause); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// reopenPause is the time between two tries to start a client.
+const reopenPause = time.Second
 
 // OffsetsEvery is how often the broker is told what was acknowledged, and so by
 // how much a group seems further behind than it is, and how much comes again
 // after a kill. The library's own 5 s are more than orders are allowed to take.
 const OffsetsEvery = time.Second
 
-// report tells the broker the offsets until ctx ends.
-func (c *Consumer) report(ctx context.Context, push rocketmq.PushConsumer) {
+// attend tells the broker the offsets until ctx ends, or until the client
+// stalls: then it returns true.
+func (c *Consumer) attend(ctx context.Context, s *session, dog *watchdog) (stalled bool) {
 	tick := time.NewTicker(OffsetsEvery)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return
+			return false
 		case <-tick.C:
-			c.persist(push)
+			s.persist()
+			if c.cfg.Stall > 0 && dog.stuck(time.Now(), c.Stats.Messages.Load(), len(c.workers) > 0, func() bool { return s.behind(ctx) }) {
+				return true
+			}
 		}
 	}
-}
-
-// persist sends the offsets, without waiting for an answer.
-func (c *Consumer) persist(push rocketmq.PushConsumer) {
-	if p, ok := push.(interface{ PersistConsumerOffset() error }); ok {
-		if err := p.PersistConsumerOffset(); err != nil {
-			c.log.Warn("offsets not stored; messages will come again", "error", err)
-		}
-	}
-}
-
-// settleTime is what the library, and then the broker, get to note the last
-// acknowledgements.
-const settleTime = 100 * time.Millisecond
-
-// settle sees that the offsets reach the broker. The library notes an
-// acknowledgement after the handler has returned, and none once Shutdown
-// began; its Shutdown sends the offsets without waiting for an answer and
-// cuts the connection they travel on. Neither offers an event to wait for;
-// what is missed comes again.
-func (c *Consumer) settle(push rocketmq.PushConsumer) {
-	time.Sleep(settleTime)
-	c.persist(push)
-	time.Sleep(settleTime)
-}
-
-// consume runs the handler. Anything but success sends the whole batch back
-// to the broker for 10 s and more, so a batch that is left undecided by the
-// end of the process is held until the client is gone: unacknowledged, it
-// comes again elsewhere at once.
-func (c *Consumer) consume(ctx context.Context, msgs []*primitive.MessageExt) (consumer.ConsumeResult, error) {
-	if !c.admit() {
-		<-c.closed
-		return consumer.ConsumeRetryLater, nil
-	}
-	batch := make([]Delivery, len(msgs))
-	for i, m := range msgs {
-		batch[i] = Delivery{Topic: m.Topic, Offset: m.QueueOffset, Body: m.Body, ReconsumeTimes: int(m.ReconsumeTimes)}
-		if m.Queue != nil {
-			batch[i].Queue = m.Queue.QueueId
-		}
-		if m.ReconsumeTimes > 0 {
-			c.Stats.Redelivered.Add(1)
-		}
-	}
-	c.Stats.Messages.Add(int64(len(batch)))
-	err := c.decide(ctx, batch)
-	c.release()
-	switch {
-	case err == nil:
-		return consumer.ConsumeSuccess, nil
-	case ctx.Err() != nil:
-		c.log.Warn("batch not decided before the end; it will come again", "topic", c.cfg.Topic, "messages", len(batch), "error", err)
-		<-c.closed
-	default:
-		c.Stats.HandedBack.Add(int64(len(batch)))
-		c.log.Error("batch cannot be decided; the broker delivers it again later", "topic", c.cfg.Topic, "messages", len(batch),
-			"queue", batch[0].Queue, "offset", batch[0].Offset, "error", err)
-	}
-	return consumer.ConsumeRetryLater, nil
 }
 
 // decide calls the handler until the batch is decided, as Handler says.
@@ -282,56 +220,4 @@ func (c *Consumer) guarded(ctx context.Context, batch []Delivery) (err error) {
 		}
 	}()
 	return c.handle(ctx, batch)
-}
-
-// admit takes a worker's slot; false means that the consumer is ending.
-func (c *Consumer) admit() bool {
-	c.workers <- struct{}{}
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	if c.stopped {
-		<-c.workers
-		return false
-	}
-	c.running.Add(1)
-	return true
-}
-
-func (c *Consumer) release() {
-	c.running.Done()
-	<-c.workers
-}
-
-// shutdown persists the offsets and unregisters. The library's Shutdown can
-// hang or crash when the broker is gone; the process is ending either way.
-func (c *Consumer) shutdown(push rocketmq.PushConsumer) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		defer func() {
-			if p := recover(); p != nil {
-				c.log.Warn("consumer shutdown crashed", "panic", p)
-			}
-		}()
-		if err := push.Shutdown(); err != nil {
-			c.log.Warn("consumer shutdown", "error", err)
-		}
-	}()
-	select {
-	case <-done:
-	case <-time.After(3 * time.Second):
-		c.log.Warn("consumer shutdown did not end in 3s; the broker will notice by heartbeat")
-	}
-}
-
-// waitFor waits for the group, at most for limit.
-func waitFor(wg *sync.WaitGroup, limit time.Duration) bool {
-	done := make(chan struct{})
-	go func() { wg.Wait(); close(done) }()
-	select {
-	case <-done:
-		return true
-	case <-time.After(limit):
-		return false
-	}
 }

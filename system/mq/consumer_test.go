@@ -17,14 +17,14 @@ import (
 )
 
 // unconnected is a consumer whose library end is the test.
-func unconnected(t *testing.T, workers int, handle Handler) *Consumer {
+func unconnected(t *testing.T, workers int, handle Handler) *session {
 	t.Helper()
 	c, err := NewConsumer(ConsumerConfig{Config: Config{NameServer: "127.0.0.1:9876"}, Topic: "t", Group: "g", Batch: 32, Workers: workers,
 		Drain: time.Second}, handle, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c
+	return newSession(c)
 }
 
 func delivered(n int) (msgs []*primitive.MessageExt) {

@@ -6,7 +6,7 @@
 //
 // What rocketmq-client-go v2 needs to be told is noted where it is told.
 //
-// Imports allowed: system/seckill, rocketmq-client-go.
+// Imports allowed: system/seckill, system/pause, rocketmq-client-go.
 package mq
 
 import (

@@ -93,6 +93,23 @@ func (o *Observer) Measure(ctx context.Context) (Backlog, error) {
 	return b, nil
 }
 
+// Waiting counts what each queue still holds for the group. What waits for a
+// client that was given a queue is its own business alone.
+func (o *Observer) Waiting(ctx context.Context) (map[mq.Queue]int64, error) {
+	if err := o.route(ctx); err != nil {
+		return nil, fmt.Errorf("backlog: %w", err)
+	}
+	waiting := make(map[mq.Queue]int64, len(o.queues))
+	for _, q := range o.queues {
+		from, to, err := o.span(ctx, q)
+		if err != nil {
+			return nil, fmt.Errorf("backlog of %s queue %d: %w", o.topic, q.id, err)
+		}
+		waiting[mq.Queue{Broker: q.name, ID: q.id}] = to - from
+	}
+	return waiting, nil
+}
+
 // queue is one queue of the topic at a master broker.
 type queue struct {
 	addr string
@@ -103,26 +120,29 @@ type queue struct {
 // measure returns how many messages of the queue wait, and when the first of
 // them was stored.
 func (o *Observer) measure(ctx context.Context, q queue) (waiting int64, stored time.Time, err error) {
-	next, err := o.offset(ctx, requestMaxOffset, q, nil)
-	if err != nil {
+	from, to, err := o.span(ctx, q)
+	if err != nil || from == to {
 		return 0, stored, err
 	}
-	at, err := o.offset(ctx, requestQueryConsumerOffset, q, map[string]string{"consumerGroup": o.group})
+	stored, err = o.storedAt(ctx, q, from)
+	return to - from, stored, err
+}
+
+// span is the offset of the first message that waits and that after the last;
+// they are equal if none does.
+func (o *Observer) span(ctx context.Context, q queue) (from, to int64, err error) {
+	if to, err = o.offset(ctx, requestMaxOffset, q, nil); err != nil {
+		return 0, 0, err
+	}
+	from, err = o.offset(ctx, requestQueryConsumerOffset, q, map[string]string{"consumerGroup": o.group})
 	if answered(err, responseOffsetNotFound) {
-		at, err = 0, nil
+		from, err = 0, nil
 	}
-	if err != nil || at >= next {
-		return 0, stored, err
+	if err != nil || from >= to {
+		return to, to, err
 	}
 	first, err := o.offset(ctx, requestMinOffset, q, nil)
-	if err != nil {
-		return 0, stored, err
-	}
-	if at = max(at, first); at >= next {
-		return 0, stored, nil
-	}
-	stored, err = o.storedAt(ctx, q, at)
-	return next - at, stored, err
+	return min(max(from, first), to), to, err
 }
 
 // storedAt is when the broker stored the message at an offset; zero if it is

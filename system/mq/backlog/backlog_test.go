@@ -104,6 +104,19 @@ func TestTheBacklogIsWhatTheGroupHasNotConsumed(t *testing.T) {
 	if first.Messages != batches*each || first.Oldest < 0 || first.Oldest > time.Since(began)+slack {
 		t.Errorf("after %v: %+v, want %d messages", time.Since(began), first, batches*each)
 	}
+	byQueue, err := backlog.New(cfg, seckill.TopicOrderCreate, seckill.GroupOrder, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer byQueue.Close()
+	waiting, err := byQueue.Waiting(t.Context())
+	sum := int64(0)
+	for _, n := range waiting {
+		sum += n
+	}
+	if err != nil || len(waiting) != mq.TopicQueues || sum != batches*each {
+		t.Errorf("by queue: %v, %v", waiting, err)
+	}
 	later := time.Now()
 	if again := measure(); again.Messages != first.Messages || again.Oldest < first.Oldest || again.Oldest+slack < time.Since(later) {
 		t.Errorf("later: %+v after %+v", again, first)
