@@ -24,7 +24,9 @@ for i = 1, n do
       C('HSET', k, 'order_id', order)
       done = 1
     end
-    if r[1] == 'PENDING_MESSAGE' or r[1] == 'MESSAGE_SENT' then
+    -- An order's end may be shown before its compensation, which alone moves stock.
+    local ends = r[1] == 'ORDER_CREATED' and (status == 'CANCELLED' or status == 'EXPIRED')
+    if r[1] == 'PENDING_MESSAGE' or r[1] == 'MESSAGE_SENT' or ends then
       C('HSET', k, 'status', status)
       done = 1
     end

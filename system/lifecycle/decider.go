@@ -100,6 +100,7 @@ type Outcome struct {
 	Changed       bool
 	ReservationID string
 	RequestID     string
+	SKUID         int64
 }
 
 // Pay marks an order paid. Outcome.Status is PAID, or CANCELLED or EXPIRED if

@@ -74,7 +74,7 @@ func (e *ended) compensation() seckill.Event {
 func (d *Decider) read(ctx context.Context, c Claim) (Outcome, error) {
 	var o Outcome
 	var userID, activityID int64
-	err := d.cfg.Pool.QueryRow(ctx, orderRead, c.OrderID).Scan(&o.Status, &userID, &activityID, &o.ReservationID, &o.RequestID)
+	err := d.cfg.Pool.QueryRow(ctx, orderRead, c.OrderID).Scan(&o.Status, &userID, &activityID, &o.ReservationID, &o.RequestID, &o.SKUID)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return o, ErrUnknownOrder

@@ -45,6 +45,9 @@ func (s *Service) end(ctx context.Context, call func(context.Context, lifecycle.
 		return seckill.Answer{Code: seckill.CodeUnavailable, OrderID: c.OrderID, RetryAfterMS: retryAfterMS,
 			Reason: "outcome unknown: the same call again will tell"}
 	}
+	if o.Status == seckill.OrderCancelled || o.Status == seckill.OrderExpired {
+		s.show(ctx, sku{c.ActivityID, o.SKUID}, o.ReservationID, c.OrderID, c.UserID, seckill.ReservationStatus(o.Status))
+	}
 	a := seckill.Answer{Code: seckill.CodeFound, OrderID: c.OrderID, ReservationID: o.ReservationID, RequestID: o.RequestID,
 		Status: string(o.Status), Replayed: !o.Changed}
 	if o.Status != want {

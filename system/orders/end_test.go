@@ -128,6 +128,39 @@ func TestPayAndCancelByTheContract(t *testing.T) { // R1.8
 	shown("after the event", true)
 }
 
+// R15.11 R7.4.7: who was told that his order is cancelled, or expired, is not told by
+// his request that it lives, while the compensation is still on its way. The
+// unit waits for that.
+func TestAnEndIsShownBeforeItsEventComes(t *testing.T) {
+	f := setup(t, 4)
+	s := f.service()
+	cancelled, late := f.newOrder(1, "r1"), f.newOrder(2, "r2")
+	f.project()
+	stock, err := f.redis.Stock(t.Context(), f.activityID, f.skuID)
+	f.must(err)
+	f.exec(`UPDATE orders SET payment_due_at = now() - interval '1 second' WHERE order_id = '` + late + `'`)
+	if a := s.Cancel(t.Context(), f.activityID, 1, cancelled); a.Status != "CANCELLED" {
+		t.Fatalf("%+v", a)
+	}
+	if a := s.Pay(t.Context(), f.activityID, 2, late); a.Status != "EXPIRED" {
+		t.Fatalf("%+v", a)
+	}
+	for user, want := range map[int64]string{1: "CANCELLED", 2: "EXPIRED"} {
+		if a := s.ByRequest(t.Context(), f.activityID, f.skuID, user, "r"+strconv.FormatInt(user, 10)); a.Code != seckill.CodeFound || a.Status != want || a.OrderID == "" {
+			t.Errorf("user %d is told %+v", user, a)
+		}
+	}
+	if now, err := f.redis.Stock(t.Context(), f.activityID, f.skuID); err != nil || now != stock {
+		t.Errorf("stock went from %d to %d, %v", stock, now, err)
+	}
+	f.project() // all again, the creations too
+	for user := int64(1); user <= 2; user++ {
+		if a := s.ByRequest(t.Context(), f.activityID, f.skuID, user, "r"+strconv.FormatInt(user, 10)); a.Status != seckill.StatusCompensated {
+			t.Errorf("after the event user %d is told %+v", user, a)
+		}
+	}
+}
+
 // stuck is an ender that answers as told.
 type stuck struct {
 	entered chan struct{}

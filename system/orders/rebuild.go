@@ -23,17 +23,29 @@ func (s *Service) rebuild(ctx context.Context, k sku, r *record, inCache bool) {
 		n, err = s.cfg.Cache.Restore(ctx, reservation.Decided{ReservationID: r.reservationID, MessageID: r.messageID, RequestID: r.requestID,
 			ActivityID: k.activityID, SKUID: k.skuID, UserID: r.userID, Status: status, OrderID: r.orderID,
 			ReturnStock: r.returnStock, ReservedAt: r.reservedAt, DecidedAt: r.decidedAt})
-	case status == seckill.StatusOrderCreated:
-		// The same event the projector is late with; each has its effect once.
-		var applied reservation.Applied
-		applied, err = s.cfg.Cache.Apply(ctx, k.activityID, k.skuID, []seckill.Event{{SchemaVersion: seckill.EventSchemaVersion,
-			EventType: seckill.EventOrderCreated, ReservationID: r.reservationID, ActivityID: k.activityID, SKUID: k.skuID,
-			UserID: r.userID, OrderID: r.orderID, Status: status}})
-		n = applied.Changed
+	default:
+		s.show(ctx, k, r.reservationID, r.orderID, r.userID, status)
+		return
 	}
-	s.stats.Rebuilt.Add(int64(n))
+	s.rebuilt(r.reservationID, n, err)
+}
+
+// show writes a decision where the projector has not yet, so that whoever was
+// told of it is not told of the state before it. It writes the status alone:
+// the event that is on its way has every other effect, once.
+func (s *Service) show(ctx context.Context, k sku, reservationID, orderID string, userID int64, status seckill.ReservationStatus) {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.CacheTimeout)
+	defer cancel()
+	applied, err := s.cfg.Cache.Apply(ctx, k.activityID, k.skuID, []seckill.Event{{SchemaVersion: seckill.EventSchemaVersion,
+		EventType: seckill.EventOrderCreated, ReservationID: reservationID, ActivityID: k.activityID, SKUID: k.skuID,
+		UserID: userID, OrderID: orderID, Status: status}})
+	s.rebuilt(reservationID, applied.Changed, err)
+}
+
+func (s *Service) rebuilt(reservationID string, keys int, err error) {
+	s.stats.Rebuilt.Add(int64(keys))
 	if err != nil {
 		s.stats.RebuildFails.Add(1)
-		s.cfg.Log.Warn("orders: cannot rebuild redis", "reservation_id", r.reservationID, "error", err)
+		s.cfg.Log.Warn("orders: cannot rebuild redis", "reservation_id", reservationID, "error", err)
 	}
 }
