@@ -1,7 +1,6 @@
 package stack
 
 import (
-	"bytes"
 	"slices"
 	"testing"
 )
@@ -21,15 +20,4 @@ func TestMastersOfClusterInfo(t *testing.T) {
 			t.Errorf("%s: %q, %v; want %q", c.name, got, err, c.want)
 		}
 	}
-}
-
-func FuzzReadFrame(f *testing.F) {
-	f.Add([]byte("\x00\x00\x00\x06\x00\x00\x00\x02{}"))
-	f.Add([]byte("\xff\xff\xff\xff\x00\x00\x00\x02{}"))
-	f.Add([]byte("\x00\x00\x00\x06\x00\x00\x00\x09{}"))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		if _, body, err := readFrame(bytes.NewReader(b)); err == nil && len(body) > len(b) {
-			t.Errorf("a body of %d bytes out of %d", len(body), len(b))
-		}
-	})
 }

@@ -3,8 +3,12 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // What cannot be obeyed is refused in one line that says what to do, with
@@ -116,5 +120,31 @@ func TestVerifyOfARunWithoutItsPlan(t *testing.T) {
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
 		t.Errorf("verify wrote %v, %v", entries, err)
+	}
+}
+
+// What the packages that parse flags call themselves is no word of ours.
+func TestNoFlagErrorSpeaksOfItsParser(t *testing.T) {
+	tried := 0
+	var try func(path []string, cmd *cobra.Command)
+	try = func(path []string, cmd *cobra.Command) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if strings.HasPrefix(f.Value.Type(), "string") || f.Name == "help" {
+				return
+			}
+			tried++
+			code, stdout, stderr := hotsku(t.Context(), append(slices.Clone(path), "--"+f.Name+"=!")...)
+			if code != exitUsage || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "--"+f.Name+` "!": `) ||
+				strings.Contains(stderr, "strconv") || strings.Contains(stderr, "time: ") || strings.Contains(stderr, "invalid argument") {
+				t.Errorf("%v --%s=!: exit code %d, stdout %q, stderr %q", path, f.Name, code, stdout, stderr)
+			}
+		})
+		for _, c := range cmd.Commands() {
+			try(append(slices.Clone(path), c.Name()), c)
+		}
+	}
+	try(nil, newRoot())
+	if tried < 20 {
+		t.Errorf("%d flags were tried", tried)
 	}
 }

@@ -9,11 +9,29 @@ import (
 	"time"
 
 	"github.com/apache/rocketmq-client-go/v2/primitive"
+
+	"github.com/hotsku/hotsku/stack/remoting"
 )
 
 // pullGroup names this reader to the broker. It never registers, so it takes
 // part in no rebalancing, and commits no offset.
 const pullGroup = "hotsku_snapshot"
+
+// Codes of requests and responses.
+const (
+	requestPullMessage         = 11
+	requestQueryConsumerOffset = 14
+	requestBrokerRuntimeInfo   = 28
+	requestMaxOffset           = 30
+	requestMinOffset           = 31
+	requestRouteByTopic        = 105
+
+	responseTopicNotExist   = 17
+	responsePullNotFound    = 19
+	responsePullRetryAtOnce = 20
+	responsePullOffsetMoved = 21
+	responseOffsetNotFound  = 22
+)
 
 const (
 	pullMax              = 1024 // messages of one pull
@@ -25,38 +43,38 @@ const (
 type broker struct {
 	nameServer string
 	timeout    time.Duration
-	conns      map[string]*remoting
+	conns      map[string]*remoting.Conn
 }
 
 func newBroker(nameServer string, timeout time.Duration) *broker {
-	return &broker{nameServer: nameServer, timeout: timeout, conns: map[string]*remoting{}}
+	return &broker{nameServer: nameServer, timeout: timeout, conns: map[string]*remoting.Conn{}}
 }
 
 func (b *broker) close() error {
 	var errs []error
 	for addr, conn := range b.conns {
-		errs = append(errs, conn.conn.Close())
+		errs = append(errs, conn.Close())
 		delete(b.conns, addr)
 	}
 	return errors.Join(errs...)
 }
 
 // call asks the server at addr, on a connection kept between calls.
-func (b *broker) call(ctx context.Context, addr string, code int, fields map[string]string) (remotingHeader, []byte, error) {
+func (b *broker) call(ctx context.Context, addr string, code int, fields map[string]string) (remoting.Header, []byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, b.timeout)
 	defer cancel()
 	conn := b.conns[addr]
 	if conn == nil {
 		var err error
-		if conn, err = dialRemoting(ctx, addr); err != nil {
-			return remotingHeader{}, nil, err
+		if conn, err = remoting.Dial(ctx, addr); err != nil {
+			return remoting.Header{}, nil, err
 		}
 		b.conns[addr] = conn
 	}
-	header, body, err := conn.call(ctx, code, fields)
-	var re *remotingError
+	header, body, err := conn.Call(ctx, code, fields, nil)
+	var re *remoting.Error
 	if err != nil && !errors.As(err, &re) {
-		conn.conn.Close()
+		conn.Close()
 		delete(b.conns, addr)
 	}
 	return header, body, err
@@ -83,7 +101,7 @@ func (q queue) fields(more map[string]string) map[string]string {
 func (b *broker) queues(ctx context.Context, topic string) ([]queue, error) {
 	_, body, err := b.call(ctx, b.nameServer, requestRouteByTopic,
 		map[string]string{"topic": topic, "acceptStandardJsonOnly": "true"})
-	if answered(err, responseTopicNotExist) {
+	if remoting.Answered(err, responseTopicNotExist) {
 		return nil, nil
 	}
 	if err != nil {
@@ -132,7 +150,7 @@ func (b *broker) bounds(ctx context.Context, q queue) (first, next int64, err er
 // never committed one.
 func (b *broker) consumed(ctx context.Context, group string, q queue) (offset int64, ok bool, err error) {
 	offset, err = b.offset(ctx, requestQueryConsumerOffset, q, map[string]string{"consumerGroup": group})
-	if answered(err, responseOffsetNotFound) {
+	if remoting.Answered(err, responseOffsetNotFound) {
 		return 0, false, nil
 	}
 	return offset, err == nil, err
@@ -173,7 +191,7 @@ func (b *broker) pull(ctx context.Context, q queue, from, to int64, use func(*pr
 				}
 				from++
 			}
-		case answered(err, responsePullRetryAtOnce), answered(err, responsePullOffsetMoved), answered(err, responsePullNotFound):
+		case remoting.Answered(err, responsePullRetryAtOnce), remoting.Answered(err, responsePullOffsetMoved), remoting.Answered(err, responsePullNotFound):
 			next, perr := strconv.ParseInt(header.Fields["nextBeginOffset"], 10, 64)
 			if perr != nil || next <= from {
 				return fail(err)

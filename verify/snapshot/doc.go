@@ -8,5 +8,5 @@
 // READ snapshot, and the broker's queues are pulled by queue and offset
 // without joining a consumer group, so that no real group rebalances.
 //
-// Imports allowed: rundir, system/seckill.
+// Imports allowed: rundir, system/seckill, stack/remoting.
 package snapshot
