@@ -65,7 +65,7 @@ func Start(spec Spec) (*Process, error) {
 		cmd.Stdout = &lineWatcher{log: log, match: spec.Ready, found: p.ready}
 	}
 	started := make(chan error, 1)
-	go p.run(cmd, log, started)
+	go p.run(cmd, log, spec.Nice, started)
 	if err := <-started; err != nil {
 		return nil, fmt.Errorf("proc: start %s: %w", spec.Name, err)
 	}
@@ -102,7 +102,7 @@ func command(spec Spec) (*exec.Cmd, *os.File, error) {
 
 // run forks and waits on one OS thread: the kernel ties the parent-death signal to the thread that
 // forked, so this thread must live as long as the child.
-func (p *Process) run(cmd *exec.Cmd, log *os.File, started chan<- error) {
+func (p *Process) run(cmd *exec.Cmd, log *os.File, nice int, started chan<- error) {
 	defer log.Close()
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -120,6 +120,9 @@ func (p *Process) run(cmd *exec.Cmd, log *os.File, started chan<- error) {
 	}
 	p.id = id
 	started <- nil
+	if nice > 0 {
+		go keepSessions(id.PID, nice, p.done)
+	}
 	_ = cmd.Wait() // the error repeats ProcessState
 	p.exit = exitState(cmd.ProcessState)
 	close(p.done)

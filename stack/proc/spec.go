@@ -27,7 +27,7 @@ type Spec struct {
 	// Credential, if set, is the user the child runs as; only root may.
 	Credential *syscall.Credential
 	// Nice is added to the parent's niceness, 0 to 19: what the child gives way to others. It is set before
-	// the program starts, so that every thread of it has it.
+	// the program starts, so that every thread of it has it, and given to the sessions that its children begin.
 	Nice int
 	// Detached lets the child outlive its parent, in its own session.
 	Detached bool
