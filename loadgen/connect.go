@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime"
 	"time"
 
 	"github.com/hotsku/hotsku/loadgen/hdr"
@@ -25,6 +26,13 @@ func (r *run) connect(ctx context.Context) error {
 			width: int64(r.width), slots: make([]slot, slots),
 			givenUp: hdr.New(), service: hdr.New(),
 		})
+	}
+	for range pollers(r.cfg.Conns) {
+		p, err := wire.NewPoller()
+		if err != nil {
+			return err
+		}
+		r.pollers = append(r.pollers, p)
 	}
 	for i := range r.cfg.Conns {
 		var hold chan struct{}
@@ -105,6 +113,16 @@ func (r *run) closeConns() {
 	for _, c := range r.conns {
 		c.Close()
 	}
+	for _, p := range r.pollers {
+		_ = p.Close() // it holds nothing any more
+	}
+	r.pollers = nil
+}
+
+// pollers is how many read: half the processors, for the other half send and
+// compress, but no more than there are recorders to tell.
+func pollers(conns int) int {
+	return max(1, min(conns, recordersMax, runtime.GOMAXPROCS(0)/2))
 }
 
 // openLink opens slot i.
@@ -112,7 +130,7 @@ func (r *run) openLink(i int, hold <-chan struct{}) (link, error) {
 	addr, sink := r.cfg.Addrs[i%len(r.cfg.Addrs)], r.recorders[i%len(r.recorders)]
 	cfg := wire.Config{
 		Depth: r.cfg.Depth, Timeout: r.cfg.Timeout, DialTimeout: r.cfg.DialTimeout, Now: r.now,
-		TLS: r.tls(addr), Ports: r.cfg.LocalPorts, Hold: hold,
+		Poller: r.pollers[i%len(r.pollers)], TLS: r.tls(addr), Ports: r.cfg.LocalPorts, Hold: hold,
 	}
 	if r.cfg.Client == ClientFast {
 		return openFast(addr, cfg, sink), nil

@@ -30,6 +30,7 @@ type run struct {
 	width     time.Duration // of a slot
 	recorders []*recorder
 	conns     []link
+	pollers   []*wire.Poller
 	held      []chan struct{} // of connections that the ramp has not opened yet
 	sender    *sender
 	progress  progress

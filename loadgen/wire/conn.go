@@ -7,6 +7,7 @@ import (
 	"math/bits"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -42,15 +43,13 @@ const (
 	BackoffMax = 250 * time.Millisecond
 )
 
-// readBytes is the read buffer of a connection.
-const readBytes = 32 << 10
-
-// Config is what connections share. The first four fields are required.
+// Config is what connections share. The first five fields are required.
 type Config struct {
 	Depth       int           // requests in flight on one connection, at most
 	Timeout     time.Duration // from a request's write until it is given up
 	DialTimeout time.Duration // of one attempt, TLS handshake included
 	Now         func() int64  // monotonic clock, ns; safe for concurrent use
+	Poller      *Poller       // reads for plain connections; must outlive them
 
 	// TLS makes the connections TLS ones; nil means plain TCP.
 	TLS *tls.Config
@@ -87,19 +86,28 @@ type Conn struct {
 	mask uint64
 
 	// ring holds the requests [tail, head), by number in the slot's life.
-	// [tail, written) belong to the connection's goroutine, which reads them;
-	// [written, head) to the sender.
+	// [tail, written) belong to whoever reads, [written, head) to the sender.
 	ring []Request
 
+	// reading is held by whoever reads: the poller, Sweep, or the connection's
+	// goroutine once the connection is over. It is taken before mu.
+	reading    sync.Mutex
+	generation int32 // counts plain connections
+	over       bool  // the present one was ended: nobody reads any more
+	answered   bool  // by the present one
+	ended      chan Cause
+
 	mu      sync.Mutex
-	conn    *net.TCPConn // nil while down
-	secure  *secure      // of conn; nil without TLS
-	out     outlet       // of conn; used by the sender under mu
-	epoch   uint64       // counts losses
-	tail    uint64       // first request without an answer; moved by the reader
-	expired uint64       // first request not given up, >= tail; moved by the reader
-	written uint64       // first request without a written byte; moved by the sender
-	broken  bool         // takes no more bytes; the reader has seen or will see the end
+	up      bool
+	fd      int           // of a plain connection; closed by the connection's goroutine
+	conn    *net.TCPConn  // of a TLS connection
+	secure  *secure       // of conn; nil without TLS
+	out     outlet        // of conn; used by the sender under mu
+	epoch   atomic.Uint64 // counts losses; moved under mu
+	tail    uint64        // first request without an answer; moved by the reader
+	expired uint64        // first request not given up, >= tail; moved by the reader
+	written uint64        // first request without a written byte; moved by the sender
+	broken  bool          // takes no more bytes; the reader has seen or will see the end
 	closing bool
 	stats   Stats
 	dialErr error // of the last attempt
@@ -113,24 +121,24 @@ type Conn struct {
 
 	cancel context.CancelFunc
 	done   chan struct{}
+	slot   int32  // with the poller
 	parser Parser // the reader's own
-	buf    []byte
 }
 
 // Open starts a connection slot to addr (host:port). Dialing goes on in the
 // background until Close.
 func Open(addr string, cfg Config, sink Sink) (*Conn, error) {
-	if cfg.Depth < 1 || cfg.Timeout <= 0 || cfg.DialTimeout <= 0 || cfg.Now == nil || sink == nil {
-		return nil, fmt.Errorf("open connection slot to %s: depth, timeouts, clock and sink are required", addr)
+	if cfg.Depth < 1 || cfg.Timeout <= 0 || cfg.DialTimeout <= 0 || cfg.Now == nil || cfg.Poller == nil || sink == nil {
+		return nil, fmt.Errorf("open connection slot to %s: depth, timeouts, clock, poller and sink are required", addr)
 	}
 	size := uint64(1) << bits.Len(uint(cfg.Depth-1))
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &Conn{
 		addr: addr, cfg: cfg, sink: sink,
 		ring: make([]Request, size), mask: size - 1,
-		cancel: cancel, done: make(chan struct{}),
-		buf: make([]byte, readBytes),
+		cancel: cancel, done: make(chan struct{}), ended: make(chan Cause, 1),
 	}
+	c.slot = cfg.Poller.register(c)
 	go c.run(ctx)
 	return c, nil
 }
@@ -139,7 +147,7 @@ func Open(addr string, cfg Config, sink Sink) (*Conn, error) {
 func (c *Conn) Up() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.conn != nil
+	return c.up
 }
 
 // Outstanding is the number of requests written and neither answered nor given
@@ -164,13 +172,24 @@ func (c *Conn) Stats() Stats {
 	return c.stats
 }
 
-// Sweep wakes the connection's goroutine if its oldest request has timed out.
+// Sweep gives up the requests that have timed out.
 func (c *Conn) Sweep(now int64) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.conn != nil && c.expired < c.written && c.overdue(&c.ring[c.expired&c.mask], now) {
-		// An error means the connection just ended, which wakes it as well.
+	due := c.up && c.expired < c.written && c.overdue(&c.ring[c.expired&c.mask], now)
+	if due && c.conn != nil {
+		// Its goroutine does it. An error means the connection just ended, which
+		// wakes it as well.
 		_ = c.conn.SetReadDeadline(time.Unix(1, 0))
+		due = false
+	}
+	c.mu.Unlock()
+	if !due {
+		return
+	}
+	c.reading.Lock()
+	defer c.reading.Unlock()
+	if !c.over && c.expire(now) {
+		c.end(CauseExpired)
 	}
 }
 
@@ -188,6 +207,19 @@ func (c *Conn) Close() {
 		_ = c.conn.Close() // the reader reports what matters
 	}
 	c.mu.Unlock()
+	c.reading.Lock()
+	c.end(CauseNone)
+	c.reading.Unlock()
 	c.cancel()
 	<-c.done
+}
+
+// end tells the connection's goroutine that the plain connection is over;
+// reading is held.
+func (c *Conn) end(cause Cause) {
+	if c.over {
+		return
+	}
+	c.over = true
+	c.ended <- cause // there is room for the one of each connection
 }

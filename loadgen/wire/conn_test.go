@@ -78,7 +78,16 @@ func setup(t *testing.T) bundle {
 		t.Cleanup(func() { _ = c.Close() })
 		return c
 	}
-	cfg := Config{Depth: 4, Timeout: time.Second, DialTimeout: time.Second, Now: b.clock.Load}
+	poller, err := NewPoller()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := poller.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	cfg := Config{Depth: 4, Timeout: time.Second, DialTimeout: time.Second, Now: b.clock.Load, Poller: poller}
 	if b.Conn, err = Open(ln.Addr().String(), cfg, b.ends); err != nil {
 		t.Fatal(err)
 	}
@@ -170,5 +179,39 @@ func TestCausesOfLostRequestsAreToldApart(t *testing.T) {
 			tc.end(&b)
 			b.ends.want(t, tc.want)
 		})
+	}
+}
+
+// The end of a stream is seen although nothing follows it: a request sent
+// after it would be lost.
+func TestAnEndThatComesWithAnAnswerIsNoticed(t *testing.T) {
+	b := setup(t)
+	b.Offer(1, b.fill)
+	if _, err := bufio.NewReader(b.server).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	b.write(t, ok)
+	_ = b.server.Close()
+	b.ends.want(t, "0 answered 200")
+	b.server = b.accept()
+	b.until(t, "up again", func() bool { b.Reclaim(nil); return b.Room() == 4 })
+	st := b.Stats()
+	if lost := st.Lost[CauseClosed] + st.Lost[CauseReset]; lost != 1 { // reset: the rest of the request was not read
+		t.Errorf("stats %+v, want 1 closed", st)
+	}
+}
+
+// An event of a connection that is gone must not be taken for its successor's.
+func TestEventsOfAnEarlierConnectionAreIgnored(t *testing.T) {
+	b := setup(t)
+	_ = b.server.Close()
+	b.server = b.accept()
+	b.until(t, "up again", func() bool { b.Reclaim(nil); return b.Room() == 4 })
+	b.Offer(1, b.fill)
+	b.write(t, ok)
+	b.ends.want(t, "0 answered 200")
+	b.readable(1, make([]byte, 10)) // of the first connection
+	if st := b.Stats(); st.Lost[CauseClosed] != 1 || !b.Up() {
+		t.Errorf("stats %+v, want one connection lost and its successor up", st)
 	}
 }

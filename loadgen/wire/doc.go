@@ -2,9 +2,10 @@
 // bounded number of requests in flight on each, answered in order.
 //
 // A connection has two users. The sender, one goroutine for many connections,
-// appends whole requests and writes what is pending without ever blocking. The
-// connection's own goroutine dials, reads and parses answers, gives requests
-// up when their time is over, and dials again after a loss. Requests are never
+// appends whole requests and writes what is pending without ever blocking; and
+// one reader, a [Poller] for many connections, or a goroutine of its own with
+// TLS. Besides, each connection has a goroutine that dials, and dials again
+// after a loss. Requests are never
 // sent twice: one of which any byte was written ends exactly once, at the
 // [Sink]; one of which none was goes back to the sender.
 //

@@ -3,14 +3,17 @@ package wire
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
-// run dials, reads until the connection ends, and again, until Close.
+// run dials, waits until the connection has ended, and again, until Close.
 func (c *Conn) run(ctx context.Context) {
 	defer close(c.done)
 	if c.cfg.Hold != nil {
@@ -24,7 +27,13 @@ func (c *Conn) run(ctx context.Context) {
 	for {
 		from, err := c.dial(ctx)
 		if err == nil {
-			answered, cause := c.serve(from)
+			var answered bool
+			var cause Cause
+			if from != nil {
+				answered, cause = c.serve(from)
+			} else {
+				answered, cause = c.polled(ctx)
+			}
 			c.lose(cause)
 			if answered {
 				backoff = BackoffMin
@@ -43,9 +52,15 @@ func (c *Conn) run(ctx context.Context) {
 }
 
 // dial makes one attempt and installs the connection. It returns what to read
-// answers from.
+// answers from, or nil if the poller does.
 func (c *Conn) dial(ctx context.Context) (io.Reader, error) {
 	conn, sec, out, err := c.connect(ctx)
+	fd := -1
+	if err == nil && sec == nil {
+		fd, err = detach(conn)
+	}
+	c.reading.Lock()
+	defer c.reading.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err != nil {
@@ -56,15 +71,86 @@ func (c *Conn) dial(ctx context.Context) (io.Reader, error) {
 		return nil, err
 	}
 	c.stats.Opened++
-	c.conn, c.secure, c.out, c.broken, c.dialErr = conn, sec, out, false, nil
+	c.up, c.broken, c.dialErr = true, false, nil
+	c.parser = Parser{known: c.parser.known[:0], line: c.parser.line[:0], body: c.parser.body[:0]}
+	if sec == nil {
+		c.fd, c.over, c.answered = fd, false, false
+		c.generation++
+		select {
+		case <-c.ended: // of a Close while nothing was there to end
+		default:
+		}
+		return nil, nil
+	}
+	c.conn, c.secure, c.out = conn, sec, out
 	if c.closing {
 		_ = c.conn.Close()
 	}
-	c.parser = Parser{known: c.parser.known[:0], line: c.parser.line[:0], body: c.parser.body[:0]}
-	if sec != nil {
-		return sec, nil
+	return sec, nil
+}
+
+// detach takes a connection away from the runtime's poller, which would wake up
+// for each of its answers as well.
+func detach(conn *net.TCPConn) (fd int, err error) {
+	raw, err := conn.SyscallConn()
+	if err == nil {
+		var dup error
+		err = raw.Control(func(own uintptr) { fd, dup = unix.FcntlInt(own, unix.F_DUPFD_CLOEXEC, 0) })
+		err = errors.Join(err, dup)
 	}
-	return conn, nil
+	if err = errors.Join(err, conn.Close()); err != nil {
+		return -1, fmt.Errorf("take the socket: %w", err)
+	}
+	return fd, nil
+}
+
+// polled waits while the poller reads.
+func (c *Conn) polled(ctx context.Context) (answered bool, cause Cause) {
+	if err := c.cfg.Poller.watch(c.fd, c.slot, c.generation); err != nil {
+		cause = CauseOf(err)
+	} else {
+		select {
+		case cause = <-c.ended:
+		case <-ctx.Done():
+			cause = CauseNone
+		}
+		c.cfg.Poller.forget(c.fd)
+	}
+	c.reading.Lock()
+	defer c.reading.Unlock()
+	c.over = true
+	return c.answered, cause
+}
+
+// readable reads once for the connection that the event is about; the poller
+// calls it.
+func (c *Conn) readable(generation int32, buf []byte) {
+	c.reading.Lock()
+	defer c.reading.Unlock()
+	if c.over || generation != c.generation {
+		return
+	}
+	n, err := readNow(c.fd, buf)
+	now := c.cfg.Now()
+	cause := CauseNone
+	switch {
+	case errors.Is(err, unix.EAGAIN):
+	case err != nil:
+		cause = CauseOf(err)
+	case n == 0:
+		if resp, done := c.parser.EOF(); done {
+			c.answered = c.takeLast(resp, now) || c.answered
+		}
+		cause = CauseClosed
+	default:
+		var answered bool
+		answered, cause = c.take(buf[:n], now)
+		c.answered = c.answered || answered
+	}
+	if cause != CauseNone {
+		c.cfg.Poller.forget(c.fd) // or its events would go on until it is closed
+		c.end(cause)
+	}
 }
 
 // connect opens a connection, with TLS if asked for, within the dial timeout.
@@ -84,7 +170,7 @@ func (c *Conn) connect(ctx context.Context) (_ *net.TCPConn, sec *secure, _ outl
 		sec, err = newSecure(ctx, conn, c.cfg.TLS)
 	}
 	var out outlet
-	if err == nil {
+	if err == nil && sec != nil {
 		out, err = newOutlet(conn)
 	}
 	if err != nil {
@@ -105,14 +191,15 @@ func portRange(ports [2]uint16) func(network, address string, raw syscall.RawCon
 	}
 }
 
-// serve reads answers until the connection ends. answered reports that there
-// was at least one.
+// serve reads the answers of a TLS connection until it ends. answered reports
+// that there was at least one.
 func (c *Conn) serve(from io.Reader) (answered bool, cause Cause) {
+	buf := make([]byte, readBytes)
 	for {
-		n, err := from.Read(c.buf)
+		n, err := from.Read(buf)
 		now := c.cfg.Now()
 		if n > 0 {
-			got, cause := c.take(c.buf[:n], now)
+			got, cause := c.take(buf[:n], now)
 			answered = answered || got
 			if cause != CauseNone {
 				return answered, cause
@@ -220,9 +307,15 @@ func (c *Conn) expire(now int64) (all bool) {
 // nothing was written stay in [written, head) for Reclaim.
 func (c *Conn) lose(cause Cause) {
 	c.mu.Lock()
-	_ = c.conn.Close() // it is lost already
-	c.conn, c.secure = nil, nil
-	c.epoch++
+	c.up = false
+	if c.conn != nil {
+		_ = c.conn.Close() // it is lost already
+		c.conn, c.secure = nil, nil
+	} else {
+		_ = unix.Close(c.fd)
+		c.fd = -1
+	}
+	c.epoch.Add(1)
 	closing, limit := c.closing, c.written
 	if closing {
 		cause = CauseNone

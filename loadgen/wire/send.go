@@ -58,7 +58,7 @@ func (c *Conn) abandon() {
 	defer c.mu.Unlock()
 	if c.sendable() {
 		c.broken = true
-		_ = c.conn.Close() // the reader reports what matters
+		_ = c.conn.Close() // a TLS one; its reader reports what matters
 	}
 }
 
@@ -74,7 +74,7 @@ func (c *Conn) Flush(f Filler) bool {
 		// The reader waits for the lock before it looks for the request of an
 		// answer, so it finds it however quickly the answer came.
 		now := c.cfg.Now()
-		n, err := c.out.write(c.pending[c.pos:])
+		n, err := c.write(c.pending[c.pos:])
 		c.pos += n
 		for c.written < c.head && c.ring[c.written&c.mask].start < c.pos {
 			c.ring[c.written&c.mask].Sent = now
@@ -96,9 +96,7 @@ func (c *Conn) Flush(f Filler) bool {
 // was written before their connection was lost. It must be called before Room
 // after a loss, and does nothing otherwise; calling it each time is cheap.
 func (c *Conn) Reclaim(dst []Request) []Request {
-	c.mu.Lock()
-	epoch := c.epoch
-	c.mu.Unlock()
+	epoch := c.epoch.Load()
 	if epoch == c.seenEpoch {
 		return dst
 	}
@@ -113,10 +111,20 @@ func (c *Conn) Reclaim(dst []Request) []Request {
 
 // sendable reports whether the connection may be written to; mu is held.
 func (c *Conn) sendable() bool {
-	return c.conn != nil && !c.broken && !c.closing && c.epoch == c.seenEpoch
+	return c.up && !c.broken && !c.closing && c.epoch.Load() == c.seenEpoch
 }
 
-// outlet writes to a socket without ever blocking and without allocating.
+// write writes what the socket takes now; mu is held. A full socket is not an
+// error.
+func (c *Conn) write(b []byte) (int, error) {
+	if c.conn == nil {
+		return writeNow(c.fd, b)
+	}
+	return c.out.write(b)
+}
+
+// outlet writes to a TLS connection's socket without ever blocking and without
+// allocating.
 type outlet struct {
 	raw  syscall.RawConn
 	once func(fd uintptr) bool
