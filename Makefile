@@ -12,7 +12,7 @@ SCHEME   ?= redis-mq-token
 SEEDED := $(if $(SEED),--seed $(SEED))
 TO     := $(if $(OUT),--out $(OUT))
 
-.PHONY: help setup build check requirements test bench-hotsku chaos-smoke clean
+.PHONY: help setup build check requirements test bench-hotsku bench-loadgen chaos-smoke clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ test: setup build ## every test, with the race detector, on real servers that it
 
 bench-hotsku: setup build ## the main job: one SKU under open-loop load, judged
 	@bin/hotsku bench --rate $(RATE) --duration $(DURATION) --stock $(STOCK) --scheme $(SCHEME) $(SEEDED) $(TO)
+
+bench-loadgen: build ## hotsku load beside wrk, vegeta, hey, oha and k6, as far as they install; writes loadgen/README.md
+	@go run ./loadgen/peers -bin "$$(loadgen/peers/install.sh)"
 
 chaos-smoke: setup build ## the fault scenarios tagged smoke
 	@bin/hotsku chaos run --tag smoke $(SEEDED) $(TO)
