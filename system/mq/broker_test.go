@@ -11,8 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/apache/rocketmq-client-go/v2/admin"
-
+	"github.com/hotsku/hotsku/system/mq/remoting"
 	"github.com/hotsku/hotsku/system/seckill"
 	"github.com/hotsku/hotsku/system/systest"
 )
@@ -208,13 +207,12 @@ func TestEnsureTopicsIsIdempotent(t *testing.T) {
 	start(t, cfg, "decide").await(messages)
 
 	small := Config{NameServer: cfg.NameServer, TopicPrefix: cfg.TopicPrefix + "small_"}
-	a, err := small.admin()
+	conn, err := remoting.Dial(t.Context(), broker(t), small.Security())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer a.Close()
-	if err := a.CreateTopic(t.Context(), admin.WithTopicCreate(small.topic(seckill.TopicOrderCreate)), admin.WithBrokerAddrCreate(broker(t)),
-		admin.WithReadQueueNums(1), admin.WithWriteQueueNums(1)); err != nil {
+	defer conn.Close()
+	if err := createTopic(t.Context(), conn, small.topic(seckill.TopicOrderCreate), 1); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)

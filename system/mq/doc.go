@@ -6,7 +6,7 @@
 //
 // What rocketmq-client-go v2 needs to be told is noted where it is told.
 //
-// Imports allowed: system/seckill, system/pause, rocketmq-client-go.
+// Imports allowed: system/seckill, system/pause, system/mq/remoting, rocketmq-client-go.
 package mq
 
 import (
@@ -19,7 +19,10 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/apache/rocketmq-client-go/v2/primitive"
 	"github.com/apache/rocketmq-client-go/v2/rlog"
+
+	"github.com/hotsku/hotsku/system/mq/remoting"
 )
 
 // TopicQueues is how many queues each topic gets: creates spread over them
@@ -31,6 +34,9 @@ type Config struct {
 	NameServer string // IP:port; the client library does not resolve names
 	AccessKey  string // empty: no authentication
 	SecretKey  string
+	// TLS encrypts, and does not tell who answers: the client library takes
+	// any certificate. It also keeps one setting for all clients of a process.
+	TLS bool
 	// TopicPrefix stands before every topic and group name. Empty in
 	// production; tests use it to have topics of their own.
 	TopicPrefix string
@@ -48,6 +54,16 @@ func (c Config) Validate() error {
 		return errors.New("access key and secret key belong together")
 	}
 	return nil
+}
+
+// Security is how every client reaches the servers.
+func (c Config) Security() remoting.Security {
+	return remoting.Security{TLS: c.TLS, AccessKey: c.AccessKey, SecretKey: c.SecretKey}
+}
+
+// credentials are the library's, empty without an access key.
+func (c Config) credentials() primitive.Credentials {
+	return primitive.Credentials{AccessKey: c.AccessKey, SecretKey: c.SecretKey}
 }
 
 // DeadLetterPrefix begins the topic in which the broker keeps what a group

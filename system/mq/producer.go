@@ -50,7 +50,10 @@ func NewProducer(cfg Config, timeout time.Duration) (*Producer, error) {
 		producer.WithQueueSelector(byHint{}),
 	}
 	if cfg.AccessKey != "" {
-		opts = append(opts, producer.WithCredentials(primitive.Credentials{AccessKey: cfg.AccessKey, SecretKey: cfg.SecretKey}))
+		opts = append(opts, producer.WithCredentials(cfg.credentials()))
+	}
+	if cfg.TLS {
+		opts = append(opts, producer.WithTls(true))
 	}
 	p, err := rocketmq.NewProducer(opts...)
 	if err != nil {

@@ -46,7 +46,10 @@ func (c *Consumer) open(ctx context.Context) (*session, error) {
 		consumer.WithStrategy(s.share.allocate(c.cfg.topic(c.cfg.Topic))),
 	}
 	if c.cfg.AccessKey != "" {
-		opts = append(opts, consumer.WithCredentials(primitive.Credentials{AccessKey: c.cfg.AccessKey, SecretKey: c.cfg.SecretKey}))
+		opts = append(opts, consumer.WithCredentials(c.cfg.credentials()))
+	}
+	if c.cfg.TLS {
+		opts = append(opts, consumer.WithTls(true))
 	}
 	push, err := rocketmq.NewPushConsumer(opts...)
 	if err != nil {

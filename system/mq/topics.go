@@ -5,19 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strconv"
 	"time"
 
-	"github.com/apache/rocketmq-client-go/v2/admin"
-	liberrors "github.com/apache/rocketmq-client-go/v2/errors"
-	"github.com/apache/rocketmq-client-go/v2/primitive"
-
+	"github.com/hotsku/hotsku/system/mq/remoting"
 	"github.com/hotsku/hotsku/system/seckill"
 )
 
+// askTimeout bounds what one server may take to answer before a role starts.
+const askTimeout = 6 * time.Second
+
 // EnsureTopics makes the topics of the system at the broker, and waits until
-// the name server knows their routes: the library's CreateTopic does not look
-// at the broker's answer. Making a topic again changes nothing but a number
-// of queues that was smaller.
+// the name server knows their routes. Making a topic again changes nothing
+// but a number of queues that was smaller. An error names the option to check
+// where one may be the cause.
 func EnsureTopics(ctx context.Context, cfg Config, brokerAddr string) error {
 	if err := cfg.Validate(); err != nil {
 		return fmt.Errorf("ensure topics: %w", err)
@@ -25,11 +26,16 @@ func EnsureTopics(ctx context.Context, cfg Config, brokerAddr string) error {
 	if _, err := netip.ParseAddrPort(brokerAddr); err != nil {
 		return fmt.Errorf("ensure topics: broker %q: must be IP:port", brokerAddr)
 	}
-	a, err := cfg.admin()
+	broker, err := remoting.Dial(ctx, brokerAddr, cfg.Security())
 	if err != nil {
-		return fmt.Errorf("ensure topics: %w", err)
+		return fmt.Errorf("ensure topics: broker %s: %w", brokerAddr, err)
 	}
-	defer a.Close()
+	defer broker.Close()
+	names, err := remoting.Dial(ctx, cfg.NameServer, cfg.Security())
+	if err != nil {
+		return fmt.Errorf("ensure topics: name server %s: %w", cfg.NameServer, err)
+	}
+	defer names.Close()
 	topics := []struct {
 		name   string
 		queues int
@@ -46,85 +52,101 @@ func EnsureTopics(ctx context.Context, cfg Config, brokerAddr string) error {
 		{cfg.topic(DeadLetterTopic(seckill.GroupExpiry)), 1},
 	}
 	for _, t := range topics {
-		if err := a.CreateTopic(ctx, admin.WithTopicCreate(t.name), admin.WithBrokerAddrCreate(brokerAddr),
-			admin.WithReadQueueNums(t.queues), admin.WithWriteQueueNums(t.queues)); err != nil {
+		if err := createTopic(ctx, broker, t.name, t.queues); err != nil {
 			return fmt.Errorf("create topic %s at %s: %w", t.name, brokerAddr, err)
 		}
 	}
 	for _, t := range topics {
-		if err := waitForRoute(ctx, cfg, t.name, t.queues); err != nil {
-			return err
+		if err := waitForRoute(ctx, names, t.name, t.queues); err != nil {
+			return fmt.Errorf("topic %s was not made: name server %s: %w", t.name, cfg.NameServer, err)
 		}
 	}
 	return nil
+}
+
+// createTopic makes a topic as the library would, and reads the answer.
+func createTopic(ctx context.Context, broker *remoting.Conn, name string, queues int) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	n := strconv.Itoa(queues)
+	_, _, err := broker.Call(ctx, remoting.RequestCreateTopic, map[string]string{
+		"topic": name, "defaultTopic": "defaultTopic", "readQueueNums": n, "writeQueueNums": n,
+		"perm": "6", "topicFilterType": "SINGLE_TAG", "topicSysFlag": "0", "order": "false",
+	}, nil)
+	return err
 }
 
 // waitForRoute polls the name server, which hears of a topic from the
 // broker's registration; there is no event to wait for.
-func waitForRoute(ctx context.Context, cfg Config, topic string, queues int) error {
-	a, err := cfg.admin()
-	if err != nil {
-		return err
-	}
-	defer func() { _ = a.Close() }()
+func waitForRoute(ctx context.Context, names *remoting.Conn, topic string, queues int) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		found, err := a.FetchPublishMessageQueues(ctx, topic)
-		if err == nil && len(found) >= queues {
+		found, err := names.Route(ctx, topic)
+		if err != nil && !remoting.Answered(err, remoting.ResponseTopicNotExist) {
+			return err
+		}
+		if len(found) >= queues {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
-			if err == nil || errors.Is(err, liberrors.ErrTopicNotExist) {
-				err = fmt.Errorf("it knows %d queues of %d", len(found), queues)
-			}
-			return fmt.Errorf("topic %s was not made: name server %s: %w", topic, cfg.NameServer, err)
+			return fmt.Errorf("it knows %d queues of %d", len(found), queues)
 		case <-tick.C:
-		}
-		if err == nil { // a client that knows a route never asks again
-			fresh, err := cfg.admin()
-			if err != nil {
-				return err
-			}
-			_ = a.Close()
-			a = fresh
 		}
 	}
 }
 
-// CheckTopics says whether the name server answers and knows the topics.
-// Producers and consumers start without looking; a role that asks first does
-// not start deaf. A name server that is there but does not answer is given
-// up by the library after 6 s.
+// CheckTopics says whether the name server answers and knows the topics, and
+// whether their brokers accept who we are. Producers and consumers start
+// without looking, and the library hides a refusal; a role that asks first
+// does not start deaf. A server that is there but does not answer is given up
+// after 6 s.
 func CheckTopics(ctx context.Context, cfg Config, topics ...string) error {
 	if err := cfg.Validate(); err != nil {
 		return fmt.Errorf("check topics: %w", err)
 	}
-	a, err := cfg.admin()
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	names, err := remoting.Dial(ctx, cfg.NameServer, cfg.Security())
 	if err != nil {
-		return fmt.Errorf("check topics: %w", err)
+		return fmt.Errorf("name server %s: %w", cfg.NameServer, err)
 	}
-	defer a.Close()
+	defer names.Close()
+	asked := make(map[string]bool)
 	for _, t := range topics {
-		switch found, err := a.FetchPublishMessageQueues(ctx, cfg.topic(t)); {
-		case errors.Is(err, liberrors.ErrTopicNotExist) || err == nil && len(found) == 0:
+		queues, err := names.Route(ctx, cfg.topic(t))
+		switch {
+		case remoting.Answered(err, remoting.ResponseTopicNotExist) || err == nil && len(queues) == 0:
 			return fmt.Errorf("name server %s does not know topic %s: run `seckill migrate`, and see that the broker is up", cfg.NameServer, cfg.topic(t))
 		case err != nil:
 			return fmt.Errorf("name server %s: %w", cfg.NameServer, err)
+		}
+		for _, q := range queues {
+			if !asked[q.Addr] {
+				asked[q.Addr] = true
+				if err := greet(ctx, q.Addr, cfg); err != nil {
+					return err
+				}
+			}
 		}
 	}
 	return nil
 }
 
-func (c Config) admin() (admin.Admin, error) {
-	opts := []admin.AdminOption{admin.WithResolver(primitive.NewPassthroughResolver([]string{c.NameServer}))}
-	if c.AccessKey != "" {
-		opts = append(opts, admin.WithCredentials(primitive.Credentials{AccessKey: c.AccessKey, SecretKey: c.SecretKey}))
+// greet sends the heartbeat of a client that produces and consumes nothing:
+// the broker looks who asks, and registers nobody. A broker that is away is no
+// reason not to start: clients wait for it. One that refuses us is.
+func greet(ctx context.Context, addr string, cfg Config) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	broker, err := remoting.Dial(ctx, addr, cfg.Security())
+	if err == nil {
+		defer broker.Close()
+		_, _, err = broker.Call(ctx, remoting.RequestHeartbeat, nil, []byte(`{"clientID":"seckill-check","producerDataSet":[],"consumerDataSet":[]}`))
 	}
-	a, err := admin.NewAdmin(opts...)
-	if err != nil {
-		return nil, fmt.Errorf("admin client for %s: %w", c.NameServer, err)
+	if errors.As(err, new(*remoting.Advice)) {
+		return fmt.Errorf("broker %s: %w", addr, err)
 	}
-	return a, nil
+	return nil
 }

@@ -11,21 +11,20 @@
 // mq.OffsetsEvery, so the figures may be too high by what was consumed since,
 // never too low.
 //
-// Imports allowed: system/mq, rocketmq-client-go.
+// Imports allowed: system/mq, system/mq/remoting, rocketmq-client-go.
 package backlog
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"strconv"
 	"time"
 
 	"github.com/apache/rocketmq-client-go/v2/primitive"
 
 	"github.com/hotsku/hotsku/system/mq"
+	"github.com/hotsku/hotsku/system/mq/remoting"
 )
 
 // Observer watches one group on one topic. Not safe for concurrent use.
@@ -33,8 +32,8 @@ type Observer struct {
 	cfg          mq.Config
 	topic, group string // as the broker knows them
 	now          func() time.Time
-	conns        map[string]*conn
-	queues       []queue // as of asked
+	conns        map[string]*remoting.Conn
+	queues       []remoting.Queue // as of asked
 	asked        time.Time
 }
 
@@ -60,14 +59,14 @@ func New(cfg mq.Config, topic, group string, now func() time.Time) (*Observer, e
 	if topic == "" || group == "" || now == nil {
 		return nil, errors.New("backlog: topic, group and clock are required")
 	}
-	return &Observer{cfg: cfg, topic: cfg.TopicPrefix + topic, group: cfg.TopicPrefix + group, now: now, conns: map[string]*conn{}}, nil
+	return &Observer{cfg: cfg, topic: cfg.TopicPrefix + topic, group: cfg.TopicPrefix + group, now: now, conns: map[string]*remoting.Conn{}}, nil
 }
 
 // Close closes the connections; the next question opens new ones.
 func (o *Observer) Close() error {
 	var errs []error
 	for addr, c := range o.conns {
-		errs = append(errs, c.nc.Close())
+		errs = append(errs, c.Close())
 		delete(o.conns, addr)
 	}
 	return errors.Join(errs...)
@@ -83,7 +82,7 @@ func (o *Observer) Measure(ctx context.Context) (Backlog, error) {
 	for _, q := range o.queues {
 		waiting, stored, err := o.measure(ctx, q)
 		if err != nil {
-			return Backlog{}, fmt.Errorf("backlog of %s queue %d: %w", o.topic, q.id, err)
+			return Backlog{}, fmt.Errorf("backlog of %s queue %d: %w", o.topic, q.ID, err)
 		}
 		b.Messages += waiting
 		if waiting > 0 && !stored.IsZero() {
@@ -103,23 +102,16 @@ func (o *Observer) Waiting(ctx context.Context) (map[mq.Queue]int64, error) {
 	for _, q := range o.queues {
 		from, to, err := o.span(ctx, q)
 		if err != nil {
-			return nil, fmt.Errorf("backlog of %s queue %d: %w", o.topic, q.id, err)
+			return nil, fmt.Errorf("backlog of %s queue %d: %w", o.topic, q.ID, err)
 		}
-		waiting[mq.Queue{Broker: q.name, ID: q.id}] = to - from
+		waiting[mq.Queue{Broker: q.Broker, ID: q.ID}] = to - from
 	}
 	return waiting, nil
 }
 
-// queue is one queue of the topic at a master broker.
-type queue struct {
-	addr string
-	name string // of the broker
-	id   int
-}
-
 // measure returns how many messages of the queue wait, and when the first of
 // them was stored.
-func (o *Observer) measure(ctx context.Context, q queue) (waiting int64, stored time.Time, err error) {
+func (o *Observer) measure(ctx context.Context, q remoting.Queue) (waiting int64, stored time.Time, err error) {
 	from, to, err := o.span(ctx, q)
 	if err != nil || from == to {
 		return 0, stored, err
@@ -130,30 +122,30 @@ func (o *Observer) measure(ctx context.Context, q queue) (waiting int64, stored 
 
 // span is the offset of the first message that waits and that after the last;
 // they are equal if none does.
-func (o *Observer) span(ctx context.Context, q queue) (from, to int64, err error) {
-	if to, err = o.offset(ctx, requestMaxOffset, q, nil); err != nil {
+func (o *Observer) span(ctx context.Context, q remoting.Queue) (from, to int64, err error) {
+	if to, err = o.offset(ctx, remoting.RequestMaxOffset, q, nil); err != nil {
 		return 0, 0, err
 	}
-	from, err = o.offset(ctx, requestQueryConsumerOffset, q, map[string]string{"consumerGroup": o.group})
-	if answered(err, responseOffsetNotFound) {
+	from, err = o.offset(ctx, remoting.RequestQueryConsumerOffset, q, map[string]string{"consumerGroup": o.group})
+	if remoting.Answered(err, remoting.ResponseOffsetNotFound) {
 		from, err = 0, nil
 	}
 	if err != nil || from >= to {
 		return to, to, err
 	}
-	first, err := o.offset(ctx, requestMinOffset, q, nil)
+	first, err := o.offset(ctx, remoting.RequestMinOffset, q, nil)
 	return min(max(from, first), to), to, err
 }
 
 // storedAt is when the broker stored the message at an offset; zero if it is
 // gone already.
-func (o *Observer) storedAt(ctx context.Context, q queue, offset int64) (time.Time, error) {
-	_, body, err := o.call(ctx, q.addr, requestPullMessage, o.fields(q, map[string]string{
+func (o *Observer) storedAt(ctx context.Context, q remoting.Queue, offset int64) (time.Time, error) {
+	_, body, err := o.call(ctx, q.Addr, remoting.RequestPullMessage, o.fields(q, map[string]string{
 		"consumerGroup": pullGroup, "queueOffset": strconv.FormatInt(offset, 10), "maxMsgNums": "1",
 		"sysFlag":      "4", // with a subscription; wait for nothing, commit nothing
 		"commitOffset": "0", "suspendTimeoutMillis": "0", "subscription": "*", "subVersion": "0", "expressionType": "TAG",
 	}))
-	if answered(err, responsePullNotFound) || answered(err, responsePullRetryNow) || answered(err, responsePullMoved) {
+	if remoting.Answered(err, remoting.ResponsePullNotFound) || remoting.Answered(err, remoting.ResponsePullRetryNow) || remoting.Answered(err, remoting.ResponsePullMoved) {
 		return time.Time{}, nil
 	}
 	if err != nil {
@@ -165,8 +157,8 @@ func (o *Observer) storedAt(ctx context.Context, q queue, offset int64) (time.Ti
 	return time.Time{}, nil
 }
 
-func (o *Observer) offset(ctx context.Context, code int, q queue, more map[string]string) (int64, error) {
-	fields, _, err := o.call(ctx, q.addr, code, o.fields(q, more))
+func (o *Observer) offset(ctx context.Context, code int, q remoting.Queue, more map[string]string) (int64, error) {
+	fields, _, err := o.call(ctx, q.Addr, code, o.fields(q, more))
 	if err != nil {
 		return 0, err
 	}
@@ -177,8 +169,8 @@ func (o *Observer) offset(ctx context.Context, code int, q queue, more map[strin
 	return offset, nil
 }
 
-func (o *Observer) fields(q queue, more map[string]string) map[string]string {
-	fields := map[string]string{"topic": o.topic, "queueId": strconv.Itoa(q.id), "bname": q.name}
+func (o *Observer) fields(q remoting.Queue, more map[string]string) map[string]string {
+	fields := map[string]string{"topic": o.topic, "queueId": strconv.Itoa(q.ID), "bname": q.Broker}
 	for k, v := range more {
 		fields[k] = v
 	}
@@ -191,39 +183,17 @@ func (o *Observer) route(ctx context.Context) error {
 	if !o.asked.IsZero() && o.now().Sub(o.asked) < routeFresh {
 		return nil
 	}
-	_, body, err := o.call(ctx, o.cfg.NameServer, requestRouteByTopic,
-		map[string]string{"topic": o.topic, "acceptStandardJsonOnly": "true"})
+	c, err := o.conn(ctx, o.cfg.NameServer)
 	if err != nil {
-		return fmt.Errorf("route of %s: %w", o.topic, err)
+		return err
 	}
-	var route struct {
-		QueueDatas []struct {
-			BrokerName    string `json:"brokerName"`
-			ReadQueueNums int    `json:"readQueueNums"`
-		} `json:"queueDatas"`
-		BrokerDatas []struct {
-			BrokerName  string            `json:"brokerName"`
-			BrokerAddrs map[string]string `json:"brokerAddrs"`
-		} `json:"brokerDatas"`
+	queues, err := c.Route(ctx, o.topic)
+	o.drop(o.cfg.NameServer, err)
+	if err == nil && len(queues) == 0 {
+		err = fmt.Errorf("route of %s: no queue", o.topic)
 	}
-	if err := json.Unmarshal(body, &route); err != nil {
-		return fmt.Errorf("route of %s: %w", o.topic, err)
-	}
-	masters := map[string]string{}
-	for _, d := range route.BrokerDatas {
-		masters[d.BrokerName] = d.BrokerAddrs["0"] // the id of a master
-	}
-	queues := make([]queue, 0, len(o.queues))
-	for _, d := range route.QueueDatas {
-		if masters[d.BrokerName] == "" {
-			return fmt.Errorf("route of %s: broker %s has no master", o.topic, d.BrokerName)
-		}
-		for id := range d.ReadQueueNums {
-			queues = append(queues, queue{addr: masters[d.BrokerName], name: d.BrokerName, id: id})
-		}
-	}
-	if len(queues) == 0 {
-		return fmt.Errorf("route of %s: no queue", o.topic)
+	if err != nil {
+		return err
 	}
 	o.queues, o.asked = queues, o.now()
 	return nil
@@ -231,20 +201,31 @@ func (o *Observer) route(ctx context.Context) error {
 
 // call asks the server at addr, on a connection kept between calls.
 func (o *Observer) call(ctx context.Context, addr string, code int, fields map[string]string) (map[string]string, []byte, error) {
-	c := o.conns[addr]
-	if c == nil {
-		nc, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
-		if err != nil {
-			return nil, nil, err
-		}
-		c = &conn{nc: nc, who: credentials{o.cfg.AccessKey, o.cfg.SecretKey}}
-		o.conns[addr] = c
+	c, err := o.conn(ctx, addr)
+	if err != nil {
+		return nil, nil, err
 	}
-	head, body, err := c.call(ctx, code, fields)
-	var ae *answerError
-	if err != nil && !errors.As(err, &ae) {
-		_ = c.nc.Close() // it is broken already
+	head, body, err := c.Call(ctx, code, fields, nil)
+	o.drop(addr, err)
+	return head, body, err
+}
+
+func (o *Observer) conn(ctx context.Context, addr string) (*remoting.Conn, error) {
+	if c := o.conns[addr]; c != nil {
+		return c, nil
+	}
+	c, err := remoting.Dial(ctx, addr, o.cfg.Security())
+	if err != nil {
+		return nil, err
+	}
+	o.conns[addr] = c
+	return c, nil
+}
+
+// drop forgets a connection that is of no more use after err.
+func (o *Observer) drop(addr string, err error) {
+	if c := o.conns[addr]; c != nil && err != nil && !errors.As(err, new(*remoting.AnswerError)) {
+		_ = c.Close() // it is broken already
 		delete(o.conns, addr)
 	}
-	return head, body, err
 }
