@@ -36,6 +36,9 @@ func Secret(flags *pflag.FlagSet, name string, s Secrecy) {
 	}
 }
 
+// IsSecret says whether some of the flag's value is masked.
+func IsSecret(f *pflag.Flag) bool { return len(f.Annotations[secrecyAnnotation]) > 0 }
+
 // Print writes the values of flags as a configuration file that says where
 // each came from. Secrets are masked.
 func Print(w io.Writer, flags *pflag.FlagSet, sources map[string]Source) error {

@@ -2,7 +2,8 @@
 // configuration file: a flag on the command line wins over the environment,
 // that over the file's section for the command, that over the file's top,
 // and that over the default. Names are the flags' everywhere: --name-server,
-// SECKILL_NAME_SERVER, name-server.
+// SECKILL_NAME_SERVER, name-server. A secret may also stand in a file that
+// the environment names: SECKILL_REDIS_PASSWORD_FILE.
 //
 // What nobody knows is an error and not a silence: a misspelt bound is a
 // bound that does not hold.
@@ -11,6 +12,8 @@ package settings
 import (
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"strings"
 
 	"github.com/agnivade/levenshtein"
@@ -24,6 +27,7 @@ type Source string
 const (
 	FromFlag        Source = "flag"
 	FromEnvironment Source = "environment"
+	FromSecretFile  Source = "file named by the environment"
 	FromFile        Source = "file"
 	FromDefault     Source = "default"
 )
@@ -36,6 +40,31 @@ func Variable(flag string) string {
 	return Prefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
+// FileVariable names the environment variable that names the file of a secret.
+func FileVariable(flag string) string { return Variable(flag) + "_FILE" }
+
+// secretLimit bounds a secret's file.
+const secretLimit = 1 << 16 // bytes
+
+// readSecret reads a file with one secret, as a mounted volume has it; the
+// line's end is no part of it.
+func readSecret(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, secretLimit+1))
+	if err != nil {
+		return "", err
+	}
+	value := strings.TrimRight(string(text), "\r\n")
+	if value == "" || len(text) > secretLimit {
+		return "", fmt.Errorf("%s: must hold one secret of 1 to %d bytes, it has %d", path, secretLimit, len(value))
+	}
+	return value, nil
+}
+
 // Fill sets the flags that the command line did not, and says where each
 // value came from. lookup is os.LookupEnv; file may be nil.
 func Fill(flags *pflag.FlagSet, section string, lookup func(string) (string, bool), file *File) (map[string]Source, error) {
@@ -46,10 +75,24 @@ func Fill(flags *pflag.FlagSet, section string, lookup func(string) (string, boo
 			return
 		}
 		value, inEnvironment := lookup(Variable(f.Name))
+		path, inSecret := "", false
+		if IsSecret(f) {
+			path, inSecret = lookup(FileVariable(f.Name))
+		}
 		entry, inFile := file.find(section, f.Name)
 		switch {
 		case f.Changed:
 			sources[f.Name] = FromFlag
+		case inEnvironment && inSecret:
+			err = fmt.Errorf("%s and %s exclude each other", Variable(f.Name), FileVariable(f.Name))
+		case inSecret:
+			sources[f.Name] = FromSecretFile
+			if value, err = readSecret(path); err == nil {
+				err = flags.Set(f.Name, value)
+			}
+			if err != nil {
+				err = fmt.Errorf("%s: %w", FileVariable(f.Name), err)
+			}
 		case inEnvironment:
 			sources[f.Name] = FromEnvironment
 			if serr := flags.Set(f.Name, value); serr != nil {

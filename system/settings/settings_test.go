@@ -226,3 +226,32 @@ func TestNearest(t *testing.T) {
 		}
 	}
 }
+
+// A secret may stand in a file of its own; nothing else may, and no error
+// repeats it.
+func TestSecretsFromFiles(t *testing.T) {
+	secret := write(t, "geheim\r\n")
+	fill := func(env map[string]string) (target, map[string]Source, error) {
+		var got target
+		sources, err := Fill(flags(&got), "orders", lookup(env), nil)
+		return got, sources, err
+	}
+	got, sources, err := fill(map[string]string{"SECKILL_REDIS_PASSWORD_FILE": secret, "SECKILL_DRAIN_FILE": secret})
+	if err != nil || got.password != "geheim" || sources["redis-password"] != FromSecretFile || got.drain != 10*time.Second {
+		t.Errorf("%+v %v, %v", got, sources, err)
+	}
+	got, _, err = fill(map[string]string{"SECKILL_TOKEN_KEY_FILE": write(t, "k2:bb,k1:aa\n")})
+	if err != nil || len(got.keys) != 2 || got.keys[0] != "k2:bb" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for hint, env := range map[string]map[string]string{
+		"exclude each other": {"SECKILL_REDIS_PASSWORD_FILE": secret, "SECKILL_REDIS_PASSWORD": "geheim"},
+		"no such file":       {"SECKILL_REDIS_PASSWORD_FILE": secret + ".absent"},
+		"must hold":          {"SECKILL_REDIS_PASSWORD_FILE": write(t, "\n")},
+		"it has 65":          {"SECKILL_REDIS_PASSWORD_FILE": write(t, strings.Repeat("geheim", 20_000))},
+	} {
+		if _, _, err := fill(env); err == nil || !strings.Contains(err.Error(), hint) || !strings.HasPrefix(err.Error(), "SECKILL_REDIS_PASSWORD") || strings.Contains(err.Error(), "geheim") {
+			t.Errorf("%v: %v, want %q", env, err, hint)
+		}
+	}
+}
