@@ -136,6 +136,19 @@ func (o *options) settle(cmd *cobra.Command) (map[string]settings.Source, error)
 	return sources, nil
 }
 
+// secrets are the flags whose values may stand in a file of their own.
+func secrets(cmd *cobra.Command) (names []string) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if settings.IsSecret(f) {
+			names = append(names, f.Name)
+		}
+	})
+	for _, child := range cmd.Commands() {
+		names = append(names, secrets(child)...)
+	}
+	return names
+}
+
 // misspelt are variables that look like a flag's and are none.
 func misspelt(root *cobra.Command, environ []string) []string {
 	flags := make(map[string]string) // by variable
@@ -145,6 +158,9 @@ func misspelt(root *cobra.Command, environ []string) []string {
 		}
 	}
 	flags[settings.Variable(configFlag)] = configFlag
+	for _, k := range secrets(root) {
+		flags[settings.FileVariable(k)] = k
+	}
 	names := slices.Sorted(maps.Values(flags))
 	var lines []string
 	for _, e := range environ {

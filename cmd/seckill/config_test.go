@@ -95,8 +95,39 @@ func TestConfigurationsThatCannotBeObeyed(t *testing.T) {
 // A misspelt variable does nothing, which is said; others of the prefix, such
 // as an orchestrator's for a service called seckill, are left alone.
 func TestMisspeltVariables(t *testing.T) {
-	got := misspelt(newRoot(), []string{"SECKILL_REDIS=x", "SECKILL_REDIS_PASWORD=geheim", "SECKILL_SERVICE_HOST=h", "SECKILL_PORT_8080_TCP_ADDR=a", "SECKILL_CONFIG=f", "HOME=/"})
+	got := misspelt(newRoot(), []string{"SECKILL_REDIS=x", "SECKILL_REDIS_PASWORD=geheim", "SECKILL_REDIS_PASSWORD_FILE=f", "SECKILL_SERVICE_HOST=h", "SECKILL_PORT_8080_TCP_ADDR=a", "SECKILL_CONFIG=f", "HOME=/"})
 	if len(got) != 1 || got[0] != "SECKILL_REDIS_PASWORD is not known; nearest is SECKILL_REDIS_PASSWORD" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// Secrets are masked wherever they may stand, and a configuration that is
+// refused repeats none.
+func TestNoServersPasswordIsPrinted(t *testing.T) {
+	file := configFile(t, complete)
+	t.Setenv("SECKILL_REDIS", "rediss://seckill:geheim1@127.0.0.1:6379")
+	t.Setenv("SECKILL_POSTGRES_PASSWORD", "geheim2")
+	t.Setenv("SECKILL_MQ_ACCESS_KEY", "ak")
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("geheim3\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("SECKILL_MQ_SECRET_KEY_FILE", secret)
+	code, out, errs := seckillRun(t, "config", "all", "--config", file, "--mq-tls")
+	if code != 0 || errs != "" || strings.Contains(out, "geheim") {
+		t.Errorf("exit %d %s\n%s", code, errs, out)
+	}
+	for _, want := range []string{"redis: rediss://seckill:***@127.0.0.1:6379 # environment\n", "postgres-password: '***' # environment\n",
+		"mq-secret-key: '***' # file named by the environment\n", "mq-access-key: ak # environment\n", "mq-tls: true # flag\n"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	for _, bad := range []string{"rediss://seckill:geheim1@127.0.0.1:x", "http://seckill:geheim1@127.0.0.1:6379", "seckill:geheim1@127.0.0.1:6379", "redis://geheim1"} {
+		t.Setenv("SECKILL_REDIS", bad)
+		code, out, errs := seckillRun(t, "config", "access", "--config", file, "--redis-ca", "x")
+		if code != 64 || strings.Contains(out+errs, "geheim") || strings.Count(errs, "\n") != 1 {
+			t.Errorf("%s: exit %d\n%s%s", bad, code, out, errs)
+		}
 	}
 }

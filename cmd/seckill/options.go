@@ -44,15 +44,21 @@ type options struct {
 }
 
 func (o *options) redisFlags(f *pflag.FlagSet) {
-	f.StringVar(&o.cfg.Redis.Addr, "redis", o.cfg.Redis.Addr, "Redis, host:port")
-	f.StringVar(&o.cfg.Redis.Username, "redis-user", "", "Redis user")
+	f.StringVar(&o.cfg.Redis.Addr, "redis", o.cfg.Redis.Addr, "Redis, host:port or redis://host:port; with TLS rediss://host:port")
+	settings.Secret(f, "redis", settings.InURL)
+	f.StringVar(&o.cfg.Redis.Username, "redis-user", "", "Redis ACL user (default: the server's default user)")
 	f.StringVar(&o.cfg.Redis.Password, "redis-password", "", "Redis password")
 	settings.Secret(f, "redis-password", settings.Whole)
+	f.StringVar(&o.cfg.Redis.TLS.CA, "redis-ca", "", "PEM file of who vouches for Redis' certificate (default: the machine's own list)")
+	f.StringVar(&o.cfg.Redis.TLS.Cert, "redis-cert", "", "PEM file of our certificate, where Redis wants one")
+	f.StringVar(&o.cfg.Redis.TLS.Key, "redis-key", "", "PEM file of its private key")
 }
 
 func (o *options) postgresFlags(f *pflag.FlagSet) {
-	f.StringVar(&o.cfg.Postgres, "postgres", "", "PostgreSQL, postgres://user@host:port/database")
+	f.StringVar(&o.cfg.Postgres, "postgres", "", "PostgreSQL, postgres://user@host:port/database; with TLS ?sslmode=verify-full&sslrootcert=FILE")
 	settings.Secret(f, "postgres", settings.InURL)
+	f.StringVar(&o.cfg.PostgresPassword, "postgres-password", "", "PostgreSQL password (default: the one in --postgres)")
+	settings.Secret(f, "postgres-password", settings.Whole)
 }
 
 // pool connects the commands that prepare a sale to PostgreSQL.
@@ -60,8 +66,9 @@ func (o *options) pool(ctx context.Context, name string) (*pgxpool.Pool, error) 
 	if o.cfg.Postgres == "" {
 		return nil, usageError{errors.New("no PostgreSQL: give --postgres postgres://user@host:port/database")}
 	}
-	pool, err := postgres.Open(ctx, postgres.Config{URL: o.cfg.Postgres, ApplicationName: "seckill-" + name,
-		StatementTimeout: 10 * time.Minute}) // a large sale's tokens, a large table's migration
+	cfg := o.cfg.Database(name)
+	cfg.StatementTimeout = 10 * time.Minute // a large sale's tokens, a large table's migration
+	pool, err := postgres.Open(ctx, cfg)
 	if errors.As(err, new(*pgconn.ParseConfigError)) {
 		return nil, usageError{err}
 	}
@@ -99,6 +106,7 @@ func (o *options) mqFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.cfg.MQ.AccessKey, "mq-access-key", "", "RocketMQ access key")
 	f.StringVar(&o.cfg.MQ.SecretKey, "mq-secret-key", "", "RocketMQ secret key")
 	settings.Secret(f, "mq-secret-key", settings.Whole)
+	f.BoolVar(&o.cfg.MQ.TLS, "mq-tls", false, "encrypt what goes to RocketMQ; this does not tell who answers: the client library takes any certificate")
 }
 
 func (o *options) tokenFlags(f *pflag.FlagSet) {

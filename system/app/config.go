@@ -15,6 +15,7 @@ import (
 	"github.com/hotsku/hotsku/system/lifecycle"
 	"github.com/hotsku/hotsku/system/mq"
 	"github.com/hotsku/hotsku/system/order"
+	"github.com/hotsku/hotsku/system/postgres"
 	"github.com/hotsku/hotsku/system/reconcile"
 	"github.com/hotsku/hotsku/system/reservation"
 	"github.com/hotsku/hotsku/system/scanner"
@@ -25,10 +26,12 @@ import (
 
 // Config is everything a role may be told. It is read once, at the edge.
 type Config struct {
-	Redis     reservation.Config
-	Postgres  string // postgres://user@host:port/database
-	MQ        mq.Config
-	TokenKeys []seckill.TokenKey // the first signs, all verify
+	Redis    reservation.Config
+	Postgres string // postgres://user@host:port/database, with sslmode and sslrootcert for TLS
+	// PostgresPassword wins over one in Postgres; empty: that, or PGPASSWORD.
+	PostgresPassword string
+	MQ               mq.Config
+	TokenKeys        []seckill.TokenKey // the first signs, all verify
 
 	Listen       string // of access and orders
 	OrdersListen string // of orders, where access is in the same process
@@ -139,10 +142,7 @@ func needsRedis(c *Config) error {
 	if c.Redis.Addr == "" {
 		return errors.New("no Redis: give --redis host:port")
 	}
-	if _, _, err := net.SplitHostPort(c.Redis.Addr); err != nil {
-		return fmt.Errorf("redis address %q: must be host:port", c.Redis.Addr)
-	}
-	return nil
+	return c.Redis.Validate()
 }
 
 func needsPostgres(c *Config) error {
@@ -150,6 +150,11 @@ func needsPostgres(c *Config) error {
 		return errors.New("no PostgreSQL: give --postgres postgres://user@host:port/database")
 	}
 	return nil
+}
+
+// Database is how name reaches PostgreSQL.
+func (c Config) Database(name string) postgres.Config {
+	return postgres.Config{URL: c.Postgres, Password: c.PostgresPassword, ApplicationName: "seckill-" + name}
 }
 
 func needsMQ(c *Config) error {

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	goredis "github.com/redis/go-redis/v9"
+
 	"github.com/hotsku/hotsku/system/app"
 	"github.com/hotsku/hotsku/system/mq"
 	"github.com/hotsku/hotsku/system/reservation"
@@ -83,12 +85,20 @@ func play(text string) error {
 		return err
 	}
 	log := slog.New(telemetry.NewLogHandler(os.Stderr, level, key)).With("availability_zone", p.Config.Zone)
+	goredis.SetLogger(redisLines{log})
 	if p.Debug { // the client libraries' lines, too, as the command has them
 		mq.UseLogger(log)
 		telemetry.UseErrorLog(log)
 	}
 	out := json.NewEncoder(os.Stdout)
 	return app.New(p.Config, w, log, [32]byte{p.Seed}, func(r seckill.Ready) { _ = out.Encode(r) }).Run(ctx, p.roles()...)
+}
+
+// redisLines takes the Redis client's own lines, as the command does.
+type redisLines struct{ log *slog.Logger }
+
+func (l redisLines) Printf(_ context.Context, format string, args ...any) {
+	l.log.Debug("redis client: " + fmt.Sprintf(format, args...))
 }
 
 // roleAll is every role in one process.

@@ -126,8 +126,9 @@ func (p *process) consumer(ctx context.Context, cfg mq.ConsumerConfig, handle mq
 // pool connects to PostgreSQL; it must be there, with this build's schema,
 // when a role starts.
 func (p *process) pool(ctx context.Context, conns int, settings map[string]string) (*pgxpool.Pool, error) {
-	pool, err := postgres.Open(ctx, postgres.Config{URL: p.app.cfg.Postgres, ApplicationName: "seckill-" + string(p.role),
-		MaxConns: conns, Settings: settings})
+	cfg := p.app.cfg.Database(string(p.role))
+	cfg.MaxConns, cfg.Settings = conns, settings
+	pool, err := postgres.Open(ctx, cfg)
 	if err != nil {
 		if errors.As(err, new(*pgconn.ParseConfigError)) {
 			return nil, fmt.Errorf("%w: %w", ErrConfig, err)

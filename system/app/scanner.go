@@ -34,7 +34,9 @@ func (a *App) runScanner(ctx context.Context, p *process) error {
 	}
 	// Resending needs no database, and one that is away is what the valves are
 	// to be told of: the scanner starts without it.
-	pool, err := postgres.OpenLater(ctx, postgres.Config{URL: a.cfg.Postgres, ApplicationName: "seckill-" + string(p.role), MaxConns: scannerPool})
+	db := a.cfg.Database(string(p.role))
+	db.MaxConns = scannerPool
+	pool, err := postgres.OpenLater(ctx, db)
 	if errors.As(err, new(*pgconn.ParseConfigError)) {
 		return fmt.Errorf("%w: %w", ErrConfig, err)
 	}

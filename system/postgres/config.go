@@ -21,7 +21,11 @@ const (
 // Config says how a role talks to PostgreSQL. Zero values take the defaults.
 type Config struct {
 	// URL is a connection string, postgres://user@host:port/database.
+	// sslmode and sslrootcert in it say how TLS is used, and the driver's
+	// defaults hold otherwise.
 	URL string
+	// Password, if given, wins over the URL's and the environment's.
+	Password string
 	// ApplicationName appears in pg_stat_activity: the role's name.
 	ApplicationName string
 	// MaxConns bounds the pool, and so everything concurrent behind it.
@@ -102,7 +106,10 @@ func (c Config) pool() (*pgxpool.Config, error) {
 	c = c.withDefaults()
 	out, err := pgxpool.ParseConfig(c.URL)
 	if err != nil {
-		return nil, fmt.Errorf("postgres: read URL: %w", err)
+		return nil, &URLError{err}
+	}
+	if c.Password != "" {
+		out.ConnConfig.Password = c.Password
 	}
 	out.MaxConns = int32(c.MaxConns)
 	out.PingTimeout = c.PingTimeout

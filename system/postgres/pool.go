@@ -4,11 +4,14 @@ package postgres
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"strconv"
 	"strings"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -37,10 +40,55 @@ type OpenError struct {
 	Err  error
 }
 
-// Error is one line: of the attempts the driver lists, a line each, the last.
+// Error is one line: of the attempts the driver lists, a line each, the last;
+// and what to check where an option may be the cause.
 func (e *OpenError) Error() string {
 	text := strings.TrimSpace(e.Err.Error())
-	return "postgres: no connection to " + e.Addr + ": " + strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
+	text = "postgres: no connection to " + e.Addr + ": " + strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
+	if check := check(e.Err); check != "" {
+		text += ": " + check
+	}
+	return text
 }
 
 func (e *OpenError) Unwrap() error { return e.Err }
+
+// SQLSTATEs of a server that does not let us in.
+const (
+	invalidAuthorization = "28000" // no line of pg_hba.conf fits, or a certificate is wanted
+	invalidPassword      = "28P01"
+)
+
+// check is what to check of the options after err, if anything.
+func check(err error) string {
+	var refused *pgconn.PgError
+	switch {
+	case errors.As(err, &refused) && refused.Code == invalidPassword:
+		return "check the user in --postgres, and --postgres-password"
+	case errors.As(err, &refused) && refused.Code == invalidAuthorization:
+		return "check user, database and sslmode in --postgres"
+	case errors.As(err, new(*tls.CertificateVerificationError)):
+		return "check sslrootcert in --postgres, and its host"
+	case strings.Contains(err.Error(), "server refused TLS connection"): // the driver has no type for it
+		return "it speaks no TLS: check sslmode in --postgres"
+	}
+	return ""
+}
+
+// URLError says that a connection string cannot be read. It repeats nothing
+// of the string, which may hold a password.
+type URLError struct{ Err error }
+
+func (e *URLError) Error() string {
+	text := e.Err.Error()
+	if i := strings.LastIndex(text, "`: "); i >= 0 {
+		text = text[i+len("`: "):]
+	}
+	text, _, _ = strings.Cut(text, "\n")
+	if strings.Contains(text, "keyword/value") { // the driver goes on with a piece of it
+		text = "it is neither postgres://user@host:port/database nor words name=value"
+	}
+	return "postgres: read URL: " + text + ": check --postgres"
+}
+
+func (e *URLError) Unwrap() error { return e.Err }

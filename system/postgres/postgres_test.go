@@ -68,11 +68,16 @@ func TestOpenSaysInOneLineWhatIsWrong(t *testing.T) {
 		"no answer":        {postgres.Config{URL: "postgres://u@" + silent + "/d", ConnectTimeout: 50 * time.Millisecond, PingTimeout: 50 * time.Millisecond}, silent},
 		"a pool too large": {postgres.Config{URL: "postgres://u@" + refused + "/d", MaxConns: 2000}, "max conns"},
 		"nonsense":         {postgres.Config{URL: "postgres://%zz"}, "read URL"},
+		"a broken port":    {postgres.Config{URL: "postgres://u:geheim@h:x/d"}, "read URL"},
+		"a broken escape":  {postgres.Config{URL: "postgres://u:geheim%zz@h/d"}, "read URL"},
+		"broken words":     {postgres.Config{URL: "host=h password=ist geheim port=x"}, "read URL"},
+		"a missing CA":     {postgres.Config{URL: "postgres://u:geheim@h/d?sslmode=verify-full&sslrootcert=/absent"}, "/absent"},
+		"a bad sslmode":    {postgres.Config{URL: "postgres://u:geheim@h/d?sslmode=perhaps"}, "sslmode"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := postgres.Open(t.Context(), test.config)
-			if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "\n") {
-				t.Errorf("got %v, want one line with %q", err, test.want)
+			if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "geheim") {
+				t.Errorf("got %v, want one line with %q and no password", err, test.want)
 			}
 		})
 	}

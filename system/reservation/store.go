@@ -13,9 +13,12 @@ import (
 
 // Config says how to reach Redis and for how long a reservation holds.
 type Config struct {
-	Addr     string        // host:port
-	Username string        // empty: none
-	Password string        // empty: none
+	// Addr is host:port, or redis[s]://[user:password@]host[:port]. Username
+	// and Password, if given, win over the URL's.
+	Addr     string
+	Username string // empty: the server's default user
+	Password string // empty: none
+	TLS      TLS
 	PoolSize int           // connections; 0: PoolSizeDefault
 	Timeout  time.Duration // dial, read and write where the call has no deadline; 0: TimeoutDefault
 
@@ -79,8 +82,9 @@ func (c Config) validate() error {
 // Store is the reservations of all activities in one Redis. Safe for
 // concurrent use; concurrency is bounded by the pool.
 type Store struct {
-	cfg Config
-	rdb *redis.Client
+	cfg  Config
+	addr string // host:port
+	rdb  *redis.Client
 
 	warm, setStatus, reserve, markSent, noteFailure, claimDue, setAside, apply, restore, postSignals script
 }
@@ -92,7 +96,11 @@ func New(cfg Config, files fs.FS) (*Store, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("reservation store: %w", err)
 	}
-	s := &Store{cfg: cfg}
+	options, err := cfg.options()
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{cfg: cfg, addr: options.Addr}
 	for name, dst := range map[string]*script{
 		"warm.lua": &s.warm, "set_status.lua": &s.setStatus, "reserve.lua": &s.reserve,
 		"mark_sent.lua": &s.markSent, "note_failure.lua": &s.noteFailure, "claim_due.lua": &s.claimDue,
@@ -103,13 +111,7 @@ func New(cfg Config, files fs.FS) (*Store, error) {
 			return nil, fmt.Errorf("reservation store: %w", err)
 		}
 	}
-	s.rdb = redis.NewClient(&redis.Options{
-		Addr: cfg.Addr, Username: cfg.Username, Password: cfg.Password,
-		PoolSize: cfg.PoolSize, DialTimeout: cfg.Timeout, ReadTimeout: cfg.Timeout, WriteTimeout: cfg.Timeout,
-		MaxRetries:            -1, // 0 would mean 3 and send EVALSHA again
-		ContextTimeoutEnabled: true,
-		DisableIdentity:       true,
-	})
+	s.rdb = redis.NewClient(options)
 	return s, nil
 }
 
@@ -121,14 +123,14 @@ func (s *Store) Close() error { return s.rdb.Close() }
 func (s *Store) Check(ctx context.Context) error {
 	policy, err := s.rdb.ConfigGet(ctx, "maxmemory-policy").Result()
 	if err != nil {
-		return wrap("check redis at "+s.cfg.Addr, err)
+		return wrap("check redis at "+s.addr, s.cfg.advise(err))
 	}
 	if p := policy["maxmemory-policy"]; p != "noeviction" {
-		return fmt.Errorf("redis at %s has maxmemory-policy %q: set it to noeviction, evicted keys would be sold again", s.cfg.Addr, p)
+		return fmt.Errorf("redis at %s has maxmemory-policy %q: set it to noeviction, evicted keys would be sold again", s.addr, p)
 	}
 	for _, sc := range []script{s.warm, s.setStatus, s.reserve, s.markSent, s.noteFailure, s.claimDue, s.setAside, s.apply, s.restore, s.postSignals} {
 		if err := sc.Load(ctx, s.rdb).Err(); err != nil {
-			return wrap("load script "+sc.name, err)
+			return wrap("load script "+sc.name, s.cfg.advise(err))
 		}
 	}
 	return nil
