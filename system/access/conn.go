@@ -126,16 +126,18 @@ func (c *conn) read() bool {
 		if !c.q.waitForRoom() {
 			return false
 		}
-		if in, _ := c.br.Peek(c.br.Buffered()); len(in) > 0 { // what is buffered is no error
-			if h, body, size, ok := fixedHead(in, c.s.cfg.BodyLimitBytes); ok {
-				last := c.s.draining.Load()
-				c.order(&h, body, last)
-				_, _ = c.br.Discard(size)
-				if last {
-					return true
-				}
-				continue
+		if _, err := c.br.Peek(1); err != nil {
+			return c.refuseHead(err)
+		}
+		in, _ := c.br.Peek(c.br.Buffered()) // what is buffered is no error
+		if h, body, size, ok := fixedHead(in, c.s.cfg.BodyLimitBytes); ok {
+			last := c.s.draining.Load()
+			c.order(&h, body, last)
+			_, _ = c.br.Discard(size)
+			if last {
+				return true
 			}
+			continue
 		}
 		c.req.Reset()
 		if err := c.req.Header.Read(c.br); err != nil {

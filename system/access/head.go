@@ -25,6 +25,14 @@ func (h *head) forwarded() [][]byte {
 	return h.general.PeekAll(ForwardedHeader)
 }
 
+// traceparent is the value of TraceHeader, empty if there is none.
+func (h *head) traceparent() []byte {
+	if h.general == nil {
+		return nil
+	}
+	return h.general.PeekBytes(traceparent)
+}
+
 // headOf reads the head that the general parser has parsed.
 func headOf(h *fasthttp.RequestHeader) head {
 	token, ok := bytes.CutPrefix(h.PeekBytes(authorization), bearer)

@@ -142,14 +142,14 @@ func (c *conn) order(h *head, body []byte, last bool) {
 	}
 	c.count.admitted()
 	cmd.RequestID = strings.Clone(cmd.RequestID)
-	cmd.Traceparent = c.trace()
+	cmd.Traceparent = c.trace(h)
 	c.s.submit.Submit(cmd, c.q.park(c.count.sku, last, c.readAt))
 }
 
 // trace is the trace context that a trusted peer gave the request: nobody
 // else may say what is traced.
-func (c *conn) trace() string {
-	if given := c.req.Header.PeekBytes(traceparent); len(given) > 0 && admission.Trusted(c.peer, c.s.cfg.Limits.TrustedPeers) {
+func (c *conn) trace(h *head) string {
+	if given := h.traceparent(); len(given) > 0 && admission.Trusted(c.peer, c.s.cfg.Limits.TrustedPeers) {
 		return string(seckill.ParseTraceparent(string(given)))
 	}
 	return ""

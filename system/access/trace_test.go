@@ -40,3 +40,23 @@ func TestOnlyATrustedPeerSaysWhatIsTraced(t *testing.T) {
 		})
 	}
 }
+
+// A trace goes with its own request, not with the next of the connection.
+func TestATraceEndsWithItsRequest(t *testing.T) {
+	sub := newHeld()
+	_, addr := start(t, Config{Limits: admission.LimitsConfig{TrustedPeers: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}}, sold{}, sub)
+	cl := dial(t, addr)
+	for i, want := range []string{"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", ""} {
+		header := ""
+		if want != "" {
+			header = "Traceparent: " + want + "\r\n"
+		}
+		cl.send(t, orderWith(int64(i)+1, header))
+		k := sub.next(t)
+		k.queued()
+		cl.answer(t)
+		if k.cmd.Traceparent != want {
+			t.Errorf("request %d was submitted with trace %q, want %q", i+1, k.cmd.Traceparent, want)
+		}
+	}
+}
