@@ -225,7 +225,66 @@ func TestPoissonIsOne(t *testing.T) {
 	}
 }
 
+// A request of a curve is due when the area under the rate reaches its number,
+// give or take one small step.
+func TestCurvesAreDueWhereTheAreaIs(t *testing.T) {
+	s, err := pace.NewRamp(0, 2, 10*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range s.Total() {
+		exact := time.Duration(math.Sqrt(10*float64(n)) * 1e9) // 0.1 t² = n
+		if at := s.At(n); at > exact+10*time.Second/4096 || at < exact-10*time.Second/4096 {
+			t.Errorf("request %d is due at %v, want %v", n, at, exact)
+		}
+	}
+}
+
+// Where cells of a Poisson schedule meet, nothing is lost or counted twice.
+func TestPoissonHoldsAtTheBoundsOfItsCells(t *testing.T) {
+	const span = time.Second + 7
+	p, err := pace.NewPoisson(100_000, span, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range int64(4096) {
+		for e := time.Duration(i*int64(span)/4096) - 1; e <= time.Duration(i*int64(span)/4096)+1; e++ {
+			due := p.Due(e)
+			if due > 0 && p.At(due-1) > e || due < p.Total() && p.At(due) <= e {
+				t.Fatalf("%d are due at %d, the last at %d", due, e, p.At(max(due, 1)-1))
+			}
+		}
+	}
+}
+
+func TestACursorMayBeginAmongRequestsOfOneMoment(t *testing.T) {
+	s, err := pace.Parse("burst:5:1s:3s+constant:1:3s+burst:3:1s:2s", pace.Defaults{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for from := range s.Total() {
+		c := pace.Walk(s, from)
+		for n := from; n < s.Total(); n++ {
+			if got, want := c.Next(), s.At(n); got != want {
+				t.Fatalf("from %d: request %d at %v, want %v", from, n, got, want)
+			}
+		}
+	}
+}
+
 func TestSeedsDiffer(t *testing.T) {
+	halves := map[uint64]bool{}
+	for seed := range uint64(20) {
+		p, err := pace.NewPoisson(1000, time.Second, seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		halves[p.Due(500*time.Millisecond)] = true
+	}
+	if len(halves) < 5 {
+		t.Errorf("twenty seeds have %d numbers of requests in their first half", len(halves))
+	}
+
 	a, _ := pace.NewPoisson(1000, time.Second, 1)
 	b, _ := pace.NewPoisson(1000, time.Second, 2)
 	again, _ := pace.NewPoisson(1000, time.Second, 1)

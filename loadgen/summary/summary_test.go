@@ -199,6 +199,10 @@ func TestWhatAreNotTheShardsOfOneRunIsRefused(t *testing.T) {
 			swap(t, filepath.Join(HistoryDir(d[0]), history.Name(0)), filepath.Join(HistoryDir(d[1]), history.Name(0)))
 			return d
 		}, ErrMerge, "which is not its shard's"},
+		"a history that lacks a request": {func(t *testing.T, d []string) []string {
+			shorten(t, filepath.Join(HistoryDir(d[1]), history.Name(0)))
+			return d
+		}, ErrMerge, "holds 99 requests, its summary counts 100"},
 		"no history": {func(t *testing.T, d []string) []string {
 			if err := os.RemoveAll(HistoryDir(d[2])); err != nil {
 				t.Fatal(err)
@@ -243,6 +247,36 @@ func edit(t *testing.T, dir string, change func(*Summary)) {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(path, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// shorten writes a history again without its last record.
+func shorten(t *testing.T, path string) {
+	t.Helper()
+	r, err := history.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var records []history.Record
+	var rec history.Record
+	for err = r.Next(&rec); err == nil; err = r.Next(&rec) {
+		records = append(records, rec)
+	}
+	header := r.Header()
+	if err := errors.Join(r.Close(), os.Remove(path)); err != nil {
+		t.Fatal(err)
+	}
+	w, err := history.Create(filepath.Dir(path), 0, header)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range records[:len(records)-1] {
+		if err := w.Append(&records[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(0); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -91,11 +91,10 @@ type Conn struct {
 
 	// reading is held by whoever reads: the poller, Sweep, or the connection's
 	// goroutine once the connection is over. It is taken before mu.
-	reading    sync.Mutex
-	generation int32 // counts plain connections
-	over       bool  // the present one was ended: nobody reads any more
-	answered   bool  // by the present one
-	ended      chan Cause
+	reading  sync.Mutex
+	over     bool // the present one was ended: nobody reads any more
+	answered bool // by the present one
+	ended    chan Cause
 
 	mu      sync.Mutex
 	up      bool

@@ -201,8 +201,8 @@ func TestAnEndThatComesWithAnAnswerIsNoticed(t *testing.T) {
 	}
 }
 
-// An event of a connection that is gone must not be taken for its successor's.
-func TestEventsOfAnEarlierConnectionAreIgnored(t *testing.T) {
+// An event of a connection that is gone is not taken for its successor's end.
+func TestEventsOfAnEarlierConnectionDoNoHarm(t *testing.T) {
 	b := setup(t)
 	_ = b.server.Close()
 	b.server = b.accept()
@@ -210,7 +210,7 @@ func TestEventsOfAnEarlierConnectionAreIgnored(t *testing.T) {
 	b.Offer(1, b.fill)
 	b.write(t, ok)
 	b.ends.want(t, "0 answered 200")
-	b.readable(1, make([]byte, 10)) // of the first connection
+	b.readable(make([]byte, 10)) // an event of the first connection
 	if st := b.Stats(); st.Lost[CauseClosed] != 1 || !b.Up() {
 		t.Errorf("stats %+v, want one connection lost and its successor up", st)
 	}

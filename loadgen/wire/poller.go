@@ -72,9 +72,9 @@ func (p *Poller) register(c *Conn) int32 {
 	return int32(len(p.conns) - 1)
 }
 
-// watch begins to read for the generation-th connection of a slot.
-func (p *Poller) watch(fd int, slot, generation int32) error {
-	ev := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLRDHUP, Fd: slot, Pad: generation}
+// watch begins to read for a slot's connection.
+func (p *Poller) watch(fd int, slot int32) error {
+	ev := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLRDHUP, Fd: slot} // of the event, not of the file
 	if err := unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, fd, &ev); err != nil {
 		return fmt.Errorf("watch a connection: %w", err)
 	}
@@ -103,7 +103,7 @@ func (p *Poller) run() {
 			p.mu.Lock()
 			c := p.conns[p.events[i].Fd]
 			p.mu.Unlock()
-			c.readable(p.events[i].Pad, p.buf)
+			c.readable(p.buf)
 		}
 	}
 }

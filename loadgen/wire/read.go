@@ -75,7 +75,6 @@ func (c *Conn) dial(ctx context.Context) (io.Reader, error) {
 	c.parser = Parser{known: c.parser.known[:0], line: c.parser.line[:0], body: c.parser.body[:0]}
 	if sec == nil {
 		c.fd, c.over, c.answered = fd, false, false
-		c.generation++
 		select {
 		case <-c.ended: // of a Close while nothing was there to end
 		default:
@@ -106,7 +105,7 @@ func detach(conn *net.TCPConn) (fd int, err error) {
 
 // polled waits while the poller reads.
 func (c *Conn) polled(ctx context.Context) (answered bool, cause Cause) {
-	if err := c.cfg.Poller.watch(c.fd, c.slot, c.generation); err != nil {
+	if err := c.cfg.Poller.watch(c.fd, c.slot); err != nil {
 		cause = CauseOf(err)
 	} else {
 		select {
@@ -122,12 +121,12 @@ func (c *Conn) polled(ctx context.Context) (answered bool, cause Cause) {
 	return c.answered, cause
 }
 
-// readable reads once for the connection that the event is about; the poller
-// calls it.
-func (c *Conn) readable(generation int32, buf []byte) {
+// readable reads once; the poller calls it. An event of an earlier connection
+// of the slot finds nothing to read.
+func (c *Conn) readable(buf []byte) {
 	c.reading.Lock()
 	defer c.reading.Unlock()
-	if c.over || generation != c.generation {
+	if c.over {
 		return
 	}
 	n, err := readNow(c.fd, buf)
