@@ -109,8 +109,8 @@ type Config struct {
 	// then is unfinished. Negative means not at all.
 	Grace time.Duration
 
-	// Tick is the shortest time between two wake-ups of the sender. All
-	// requests that are due are released at each.
+	// Tick is the time between two wake-ups of the sender, down to half of it
+	// where requests are further apart. All that are due are released at each.
 	Tick time.Duration
 
 	// DialTimeout bounds one attempt to connect.
@@ -214,11 +214,6 @@ func (c Config) Validate() error {
 	}
 	return nil
 }
-
-type systemClock struct{}
-
-func (systemClock) Now() time.Time        { return time.Now() }
-func (systemClock) Sleep(d time.Duration) { time.Sleep(d) }
 
 // waitStart blocks until start is closed or ctx ends; a nil start does not
 // block.

@@ -22,8 +22,8 @@ const (
 const sleepMax = 20 * time.Millisecond
 
 // sender releases requests when they are due. It never blocks on a connection
-// and never spins: it sleeps at least a tick between wake-ups and releases all
-// that became due meanwhile. Requests that find no room wait; the backlog is
+// and never spins: it sleeps at least half a tick between wake-ups and releases
+// all that became due meanwhile. Requests that find no room wait; the backlog is
 // only a pair of numbers and what lost connections gave back.
 type sender struct {
 	schedule pace.Schedule
@@ -66,6 +66,7 @@ func number(s pace.Schedule, n uint64) uint64 {
 // run sends until everything is written, the deadline, or the end of ctx. It
 // reports whether it was the latter.
 func (s *sender) run(ctx context.Context) (interrupted bool) {
+	defer sharpen()()
 	woke := time.Duration(0)
 	for {
 		elapsed := time.Duration(s.now() - s.start)
@@ -122,11 +123,14 @@ func (s *sender) waiting(due uint64) uint64 {
 	return due - s.next + uint64(len(s.returned))
 }
 
-// rest sleeps until there is something to do.
+// rest sleeps until there is something to do. Requests that are far apart are
+// awaited one by one; of those that are close many are released a wake-up.
 func (s *sender) rest(woke time.Duration, due uint64, idle bool) {
 	until := woke + s.tick
 	if idle && s.waiting(due) == 0 && due < s.schedule.Total() {
-		until = max(until, min(s.schedule.At(due), woke+sleepMax))
+		if next := s.schedule.At(due); next >= woke+s.tick/2 {
+			until = min(next, woke+sleepMax)
+		}
 	}
 	if d := until - time.Duration(s.now()-s.start); d > 0 {
 		s.sleep(d)

@@ -45,7 +45,7 @@ func peers(hotsku string) []peer {
 			if j.depth > 1 {
 				return append(args, "--conns", "32", j.url)
 			}
-			return append(args, "--conns", "256", j.url)
+			return append(args, "--conns", strconv.Itoa(connections), j.url)
 		}, p99: func(out string, _ job) (float64, bool) {
 			var s summary.Summary
 			err := json.Unmarshal([]byte(out), &s)

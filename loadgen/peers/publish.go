@@ -73,7 +73,7 @@ func (o *options) table(rows []row) string {
 		}
 		fmt.Fprintf(&b, "| %s | %.0f | %.2f | %.0f | %.2f |\n", r.name, r.fast.perCPU(), ours.fast.perCPU()/r.fast.perCPU(), float64(r.fast.requests)/r.fast.wall.Seconds(), r.fast.cores())
 	}
-	fmt.Fprintf(&b, "\nhotsku offers %d/s open loop, accounts for each request and keeps its history; the others go as fast as they can on %d connections.\n\n", unpipelinedRate, connections)
+	fmt.Fprintf(&b, "\nhotsku offers %d/s open loop, accounts for each request and keeps its history; the others go as fast as they can; all on %d connections.\n\n", o.unpipelined, connections)
 	fmt.Fprintf(&b, "| at %d/s, a server that idles | P99 | as a multiple of hotsku's |\n|---|---|---|\n", idleRate)
 	for _, r := range rows {
 		if r.hasIdle {

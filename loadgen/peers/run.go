@@ -13,11 +13,12 @@ import (
 	"time"
 )
 
-// What is offered. The unpipelined rate is one that two small cores carry
-// beside the server; the idle one hardly moves them.
+// What is offered. Unpipelined it is a share of what wrk reaches in the same
+// run, so that the machine carries it; the idle rate hardly moves it.
 const (
-	unpipelinedRate = 20_000
-	idleRate        = 1_000
+	shareOfWrk     = 0.75
+	rateWithoutWrk = 20_000
+	idleRate       = 1_000
 )
 
 var pipelinedRates = []int{300_000, 600_000}
@@ -30,6 +31,8 @@ type options struct {
 	hotsku, bin, readme, chart string
 	each                       time.Duration
 	rounds                     int
+
+	unpipelined int // our rate
 }
 
 // measure is one run.
@@ -65,6 +68,9 @@ func (o *options) run(ctx context.Context) error {
 		return err
 	}
 	defer srv.stop()
+	if err := o.calibrate(ctx, srv, tmp); err != nil {
+		return err
+	}
 	var rows []row
 	for i, p := range peers(o.hotsku) {
 		r, err := o.compare(ctx, srv, p, i == 0, tmp)
@@ -82,6 +88,26 @@ func (o *options) run(ctx context.Context) error {
 	return o.publish(rows)
 }
 
+// calibrate sets our unpipelined rate.
+func (o *options) calibrate(ctx context.Context, srv *server, tmp string) error {
+	o.unpipelined = rateWithoutWrk
+	for _, p := range peers(o.hotsku) {
+		path, err := o.find(p.name)
+		if p.name != "wrk" || err != nil {
+			continue
+		}
+		m, err := o.median(ctx, srv, p, path, job{url: srv.url(), each: o.each, depth: 1}, tmp)
+		if err != nil {
+			return err
+		}
+		o.unpipelined = int(shareOfWrk*float64(m.requests)/m.wall.Seconds()/1000) * 1000
+	}
+	if o.unpipelined == 0 {
+		return errors.New("this machine carries less than a thousand requests per second")
+	}
+	return nil
+}
+
 // compare runs a generator through what it can do.
 func (o *options) compare(ctx context.Context, srv *server, p peer, ours bool, tmp string) (r row, err error) {
 	r.name = filepath.Base(p.name)
@@ -91,7 +117,7 @@ func (o *options) compare(ctx context.Context, srv *server, p peer, ours bool, t
 	}
 	j := job{url: srv.url(), each: o.each, depth: 1}
 	if ours {
-		j.rate = unpipelinedRate
+		j.rate = o.unpipelined
 	}
 	if r.fast, err = o.median(ctx, srv, p, path, j, tmp); err != nil {
 		return r, err
