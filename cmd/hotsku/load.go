@@ -115,7 +115,7 @@ sustained, no answer, no connection), 64 bad command line and nothing was sent.`
 	f.StringVar(&o.body, "body", "", "body of every request; @FILE reads it from a file")
 	f.BoolVar(&o.literal, "literal", false, "send {{ }} as it is")
 	f.Uint64Var(&o.users, "users", 0, "number of users that take turns; 0: each request is another's")
-	f.IntVar(&o.conns, "conns", 0, "keep-alive connections; 0: one for 100 requests per second, 16 to 1,000")
+	f.IntVar(&o.conns, "conns", 0, "keep-alive connections; 0: one for 100 requests per second at the peak, 16 to 1,000")
 	f.IntVar(&o.depth, "depth", 1, "requests in flight on a connection, at most (1: no pipelining)")
 	f.DurationVar(&o.connRamp, "conn-ramp", 0, "open the connections evenly over this time instead of before the start")
 	f.DurationVar(&o.timeout, "timeout", loadgen.TimeoutDefault, "how long an answer may take before it counts as timed out")
@@ -167,14 +167,15 @@ func (o *loadFlags) prepare(url string) (*loader, error) {
 	sample, _, _ := tpl.Append(nil, 0)
 	verb, _, _ := strings.Cut(string(sample), " ")
 	digest := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %v", verb, url, o.headers, body, o.literal))
-	if o.conns == 0 {
-		o.conns = int(min(max(math.Ceil(o.rate/100), 16), 1000))
-	}
 	l.plan = summary.Plan{Request: verb + " " + url, Digest: hex.EncodeToString(digest[:8]), Shape: o.shape, RatePerS: o.rate, Duration: o.duration.String(),
 		Seed: o.seed, Users: o.users, Client: o.client, Conns: o.conns, Depth: o.depth, Timeout: o.timeout.String(), SLO: o.slo, LagLimit: o.lagLimit.String(), Shards: 1}
 	schedule, err := l.plan.Schedule()
 	if err != nil {
 		return nil, err
+	}
+	if o.conns == 0 {
+		o.conns = connsFor(schedule)
+		l.plan.Conns = o.conns
 	}
 	if schedule, err = l.shard(schedule); err != nil {
 		return nil, err
@@ -202,6 +203,17 @@ func (o *loadFlags) prepare(url string) (*loader, error) {
 		}
 	}
 	return l, l.cfg.Validate()
+}
+
+// connsFor is one connection for 100 requests per second of the schedule's
+// busiest hundredth, 16 to 1,000.
+func connsFor(s pace.Schedule) int {
+	const parts = 100
+	peak, part := uint64(0), s.Span()/parts
+	for i := range time.Duration(parts) {
+		peak = max(peak, s.Due((i+1)*part)-s.Due(i*part))
+	}
+	return int(min(max(math.Ceil(float64(peak)/part.Seconds()/100), 16), 1000))
 }
 
 // checkOutputs checks what is to become of the figures.

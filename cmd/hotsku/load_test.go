@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotsku/hotsku/loadgen/pace"
 	"github.com/hotsku/hotsku/loadgen/summary"
 )
 
@@ -177,6 +178,19 @@ func TestLoadInShardsMergesIntoTheWhole(t *testing.T) {
 	}
 	if code, _, errs := hotsku(t.Context(), "merge", "--out", filepath.Join(base, "c"), a); code != 2 || !strings.Contains(errs, "shard 2 of 2 is missing") {
 		t.Errorf("one shard alone: exit %d, %s", code, errs)
+	}
+}
+
+func TestConnectionsFollowThePeak(t *testing.T) {
+	for shape, want := range map[string]int{"constant:100:10s": 16, "constant:5000:10s": 50, "ramp:0:5000:1m": 50, "constant:100:10s+burst:900:5s:10s": 91, "constant:300000:10s": 1000,
+		"constant:1:1s": 16} {
+		s, err := pace.Parse(shape, pace.Defaults{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := connsFor(s); got < want || got > want+2 {
+			t.Errorf("%s: %d connections, want %d", shape, got, want)
+		}
 	}
 }
 
