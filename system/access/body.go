@@ -1,6 +1,7 @@
 package access
 
 import (
+	"bytes"
 	"encoding/json"
 	"unicode/utf8"
 
@@ -15,8 +16,8 @@ type order struct {
 
 // parseOrder reads the one JSON object the endpoint takes, strictly: no
 // unknown, repeated or missing field, no null, no fraction, nothing after the
-// object. The error is a *seckill.FieldError. It allocates only for errors
-// and for request ids with escapes.
+// object. The error is a *seckill.FieldError. It allocates only for errors,
+// request ids with escapes and numbers with a fraction or an exponent.
 func parseOrder(body []byte) (order, error) {
 	if o, ok := fixedOrder(body); ok { // usually
 		return o, nil
@@ -170,7 +171,8 @@ func (p *orderParser) text() ([]byte, error) {
 	return nil, malformed()
 }
 
-// integer reads a JSON number that is a whole number within 64 bits.
+// integer reads a JSON number whose value is whole and within 64 bits, however
+// it is written: to JSON Schema 1, 1.0 and 10e-1 are the same integer.
 func (p *orderParser) integer(field string) (int64, error) {
 	negative := p.peek() == '-'
 	if negative {
@@ -187,13 +189,81 @@ func (p *orderParser) integer(field string) (int64, error) {
 	switch {
 	case p.at > start && p.in[start] == '0' && p.at-start > 1:
 		return 0, malformed()
-	case p.at == start, p.at < len(p.in) && (p.in[p.at] == '.' || p.in[p.at] == 'e' || p.in[p.at] == 'E'):
+	case p.at == start:
 		return 0, &seckill.FieldError{Field: field, Reason: "must be an integer"}
+	case p.at < len(p.in) && (p.in[p.at] == '.' || p.in[p.at] == 'e' || p.in[p.at] == 'E'):
+		var err error
+		if n, err = p.scaled(field, start); err != nil {
+			return 0, err
+		}
 	}
 	if negative {
 		return -int64(n), nil
 	}
 	return int64(n), nil
+}
+
+// scaled reads the number that begins at start and has a fraction, an
+// exponent, or both.
+func (p *orderParser) scaled(field string, start int) (uint64, error) {
+	digits, point := append([]byte(nil), p.in[start:p.at]...), 0 // the value is digits * 10^point
+	if p.in[p.at] == '.' {
+		p.at++
+		fraction := p.digits()
+		if len(fraction) == 0 {
+			return 0, malformed()
+		}
+		digits, point = append(digits, fraction...), -len(fraction)
+	}
+	if p.at < len(p.in) && (p.in[p.at] == 'e' || p.in[p.at] == 'E') {
+		p.at++
+		sign := 1
+		if p.at < len(p.in) && (p.in[p.at] == '-' || p.in[p.at] == '+') {
+			if p.in[p.at] == '-' {
+				sign = -1
+			}
+			p.at++
+		}
+		exponent := p.digits()
+		if len(exponent) == 0 {
+			return 0, malformed()
+		}
+		e := 0
+		for _, c := range exponent {
+			e = min(e*10+int(c-'0'), 1<<20) // beyond any body
+		}
+		point += sign * e
+	}
+	digits = bytes.TrimLeft(digits, "0")
+	if len(digits) == 0 {
+		return 0, nil
+	}
+	for point < 0 && digits[len(digits)-1] == '0' {
+		digits, point = digits[:len(digits)-1], point+1
+	}
+	if point < 0 {
+		return 0, &seckill.FieldError{Field: field, Reason: "must be an integer"}
+	}
+	if len(digits)+point > 18 {
+		return 0, &seckill.FieldError{Field: field, Reason: "is too large"}
+	}
+	var n uint64
+	for _, c := range digits {
+		n = n*10 + uint64(c-'0')
+	}
+	for range point {
+		n *= 10
+	}
+	return n, nil
+}
+
+// digits are those that come next.
+func (p *orderParser) digits() []byte {
+	start := p.at
+	for p.at < len(p.in) && p.in[p.at] >= '0' && p.in[p.at] <= '9' {
+		p.at++
+	}
+	return p.in[start:p.at]
 }
 
 // printable bounds what is repeated to the client of its own field name.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"math/big"
 	"strings"
 	"testing"
 
@@ -19,8 +20,14 @@ func TestParseOrder(t *testing.T) {
 		"a field twice":              {`{"activity_id":1,"activity_id":1,"sku_id":2,"request_id":"r","quantity":1}`, "activity_id"},
 		"an unknown field":           {`{"activity_id":1,"sku_id":2,"request_id":"r","quantity":1,"x":1}`, "x"},
 		"a string for a number":      {`{"activity_id":"1","sku_id":2,"request_id":"r","quantity":1}`, "activity_id"},
-		"a fraction":                 {`{"activity_id":1.0,"sku_id":2,"request_id":"r","quantity":1}`, "activity_id"},
-		"an exponent":                {`{"activity_id":1e3,"sku_id":2,"request_id":"r","quantity":1}`, "activity_id"},
+		"a fraction":                 {`{"activity_id":1.5,"sku_id":2,"request_id":"r","quantity":1}`, "activity_id"},
+		"a fraction of nothing":      {`{"activity_id":1.0,"sku_id":20e-1,"request_id":"r","quantity":0.1E+1}`, ""},
+		"a fraction by exponent":     {`{"activity_id":15e-1,"sku_id":2,"request_id":"r","quantity":1}`, "activity_id"},
+		"an exponent":                {`{"activity_id":1e3,"sku_id":2,"request_id":"r","quantity":1}`, ""},
+		"an endless exponent":        {`{"activity_id":1e99999999999999999999,"sku_id":2,"request_id":"r","quantity":1}`, "activity_id"},
+		"19 digits by exponent":      {`{"activity_id":1e18,"sku_id":2,"request_id":"r","quantity":1}`, "activity_id"},
+		"a point without a fraction": {`{"activity_id":1.,"sku_id":2,"request_id":"r","quantity":1}`, "body"},
+		"an e without an exponent":   {`{"activity_id":1e+,"sku_id":2,"request_id":"r","quantity":1}`, "body"},
 		"null":                       {`{"activity_id":null,"sku_id":2,"request_id":"r","quantity":1}`, "activity_id"},
 		"a number over 64 bits":      {`{"activity_id":99999999999999999999,"sku_id":2,"request_id":"r","quantity":1}`, "activity_id"},
 		"a number for a string":      {`{"activity_id":1,"sku_id":2,"request_id":5,"quantity":1}`, "request_id"},
@@ -44,7 +51,7 @@ func TestParseOrder(t *testing.T) {
 // as malformed encoding/json refuses too.
 func FuzzParseOrder(f *testing.F) {
 	for _, s := range []string{`{"activity_id":1,"sku_id":2,"request_id":"r","quantity":1}`, `{}`, `{"activity_id":-5,"x":"\""}`,
-		`{"request_id":"\ud800","activity_id":1,"sku_id":2,"quantity":1}`, `{"a`, `{"activity_id":1 ,"sku_id" :2}`} {
+		`{"request_id":"\ud800","activity_id":1,"sku_id":2,"quantity":1}`, `{"a`, `{"activity_id":1 ,"sku_id" :2}`, `{"activity_id":1.0,"sku_id":20e-1,"request_id":"r","quantity":0.1E+1}`} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
@@ -63,18 +70,24 @@ func FuzzParseOrder(f *testing.F) {
 			return
 		}
 		var want struct {
-			ActivityID int64  `json:"activity_id"`
-			SKUID      int64  `json:"sku_id"`
-			RequestID  string `json:"request_id"`
-			Quantity   int64  `json:"quantity"`
+			ActivityID json.Number `json:"activity_id"`
+			SKUID      json.Number `json:"sku_id"`
+			RequestID  string      `json:"request_id"`
+			Quantity   json.Number `json:"quantity"`
 		}
 		dec := json.NewDecoder(bytes.NewReader(body))
 		dec.DisallowUnknownFields()
 		if err := dec.Decode(&want); err != nil {
 			t.Fatalf("%q was accepted, encoding/json says %v", body, err)
 		}
-		if o.activityID != want.ActivityID || o.skuID != want.SKUID || o.quantity != want.Quantity || string(o.requestID) != want.RequestID {
+		if !same(o.activityID, want.ActivityID) || !same(o.skuID, want.SKUID) || !same(o.quantity, want.Quantity) || string(o.requestID) != want.RequestID {
 			t.Fatalf("%q is %+v, encoding/json reads %+v", body, o, want)
 		}
 	})
+}
+
+// same compares exactly, whatever the number's form.
+func same(got int64, want json.Number) bool {
+	exact, ok := new(big.Rat).SetString(want.String())
+	return ok && exact.Cmp(new(big.Rat).SetInt64(got)) == 0
 }
