@@ -12,8 +12,11 @@ local due = C('ZRANGEBYSCORE', KEYS[1], '-inf', string.format('%.0f', now), 'LIM
 local out = {}
 for _, rid in ipairs(due) do
   local k = ARGV[4] .. rid
-  local r = C('HMGET', k, 'status', 'send_attempts')
-  if r[1] ~= 'PENDING_MESSAGE' then
+  local r = redis.pcall('HMGET', k, 'status', 'send_attempts')
+  if r.err then -- of another type: a person's to read, and out of the others' way until then
+    C('ZADD', KEYS[1], string.format('%.0f', now + tonumber(ARGV[3])), rid)
+    out[#out + 1] = {'reservation_id', rid}
+  elseif r[1] ~= 'PENDING_MESSAGE' then
     C('ZREM', KEYS[1], rid) -- decided or gone: nothing to send
   else
     local attempts = (tonumber(r[2] or '') or 0) + 1

@@ -102,7 +102,7 @@ func soldOut() *journal {
 var poll = GateConfigDefault.Poll
 
 // bubble runs test beside a running gate, once it had time to read.
-func bubble(t *testing.T, j *journal, test func(t *testing.T, g *Gate)) {
+func bubble(t *testing.T, j ChangeLog, test func(t *testing.T, g *Gate)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		g := NewGate(GateConfigDefault, j, slog.New(slog.DiscardHandler))

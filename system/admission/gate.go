@@ -2,6 +2,7 @@ package admission
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strconv"
@@ -114,7 +115,7 @@ func (g *Gate) discover(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, g.cfg.Read)
 	defer cancel()
 	skus, err := g.log.Activities(ctx)
-	if err != nil {
+	if err != nil && !errors.Is(err, reservation.ErrUnreadable) {
 		return err
 	}
 	known := *g.skus.Load()
@@ -134,7 +135,7 @@ func (g *Gate) discover(ctx context.Context) error {
 	if grown != nil {
 		g.skus.Store(&grown)
 	}
-	return nil
+	return err
 }
 
 // follow reads a SKU's log to its tail. It reads the last applied entry once

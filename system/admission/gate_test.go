@@ -227,6 +227,20 @@ func TestActivitiesAreFoundWhileTheGateRuns(t *testing.T) {
 	})
 }
 
+// An entry of the index that names no SKU hides none from the gate.
+func TestAnIndexEntryThatIsNoneHidesNoSKUFromTheGate(t *testing.T) {
+	j := soldOut()
+	bubble(t, unreadable{j}, func(t *testing.T, g *Gate) { expect(t, g, true, "beside it") })
+}
+
+// unreadable is a journal beside whose index entries another is none.
+type unreadable struct{ *journal }
+
+func (u unreadable) Activities(ctx context.Context) ([]reservation.SKU, error) {
+	skus, err := u.journal.Activities(ctx)
+	return skus, errors.Join(err, reservation.ErrUnreadable)
+}
+
 func TestPositionsBefore(t *testing.T) {
 	for give, want := range map[string]string{"0-0": "0-0", "5-7": "5-6", "5-1": "5-0", "5-0": "4-18446744073709551615"} {
 		if got, err := before(give); err != nil || got != want {

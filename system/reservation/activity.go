@@ -70,23 +70,26 @@ func (s *Store) SetStatus(ctx context.Context, activityID, skuID int64, status s
 // SKU names one SKU of an activity.
 type SKU struct{ ActivityID, SKUID int64 }
 
-// Activities lists every SKU that was ever warmed here.
+// Activities lists every SKU that was ever warmed here. An error that wraps
+// ErrUnreadable is about entries that name none; those returned are sound.
 func (s *Store) Activities(ctx context.Context) ([]SKU, error) {
 	members, err := s.rdb.SMembers(ctx, seckill.ActivityIndexKey).Result()
 	if err != nil {
 		return nil, wrap("list activities", err)
 	}
 	skus := make([]SKU, 0, len(members))
+	var errs []error
 	for _, m := range members {
 		a, sku, _ := strings.Cut(m, ":")
 		aid, aerr := strconv.ParseInt(a, 10, 64)
 		sid, serr := strconv.ParseInt(sku, 10, 64)
 		if err := errors.Join(aerr, serr); err != nil {
-			return nil, fmt.Errorf("list activities: member %q: %w", m, err)
+			errs = append(errs, fmt.Errorf("list activities: %w: member %q: %w", ErrUnreadable, m, err))
+			continue
 		}
 		skus = append(skus, SKU{aid, sid})
 	}
-	return skus, nil
+	return skus, errors.Join(errs...)
 }
 
 // Stock is the number of units that may still be reserved.

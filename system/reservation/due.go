@@ -16,9 +16,9 @@ import (
 // attempt, at most Max. It is also the lease of the scanner that claimed it.
 type Backoff struct{ Base, Max time.Duration }
 
-// ErrUnreadable says that reservations in Redis lack fields, or hold what is
-// none: not the system's writing. They are left to a person.
-var ErrUnreadable = errors.New("reservation cannot be read")
+// ErrUnreadable says that keys in Redis lack fields, or hold what is none or
+// of another type: not the system's writing. They are left to a person.
+var ErrUnreadable = errors.New("cannot be read")
 
 // ClaimDue hands the caller up to limit (at most BatchMax) reservations whose
 // send is due, leased until their next retry. An error that wraps
@@ -61,25 +61,34 @@ func (s *Store) PendingCount(ctx context.Context, activityID, skuID int64) (int6
 	return n, nil
 }
 
-// PendingCounts is PendingCount for many SKUs, in one round trip.
+// PendingCounts is PendingCount for many SKUs, in one round trip. An error
+// that wraps ErrUnreadable is about SKUs whose index is none, which count 0;
+// the other counts are sound.
 func (s *Store) PendingCounts(ctx context.Context, skus []SKU) ([]int64, error) {
 	if len(skus) == 0 {
 		return nil, nil
 	}
 	replies := make([]*redis.IntCmd, len(skus))
-	if _, err := s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+	// Each reply has its own error, and without a connection all have.
+	_, _ = s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, sku := range skus {
 			replies[i] = p.ZCard(ctx, seckill.KeysOf(sku.ActivityID, sku.SKUID).Pending())
 		}
 		return nil
-	}); err != nil {
-		return nil, wrap("count pending", err)
-	}
+	})
 	counts := make([]int64, len(skus))
+	var errs []error
 	for i, r := range replies {
-		counts[i] = r.Val()
+		switch err := wrap("count pending", r.Err()); {
+		case r.Err() == nil:
+			counts[i] = r.Val()
+		case errors.Is(err, ErrUnreadable):
+			errs = append(errs, fmt.Errorf("activity %d SKU %d: %w", skus[i].ActivityID, skus[i].SKUID, err))
+		default:
+			return nil, err
+		}
 	}
-	return counts, nil
+	return counts, errors.Join(errs...)
 }
 
 // Bounds of one look for the oldest pending reservation.

@@ -47,6 +47,9 @@ var ErrRejected = errors.New("redis rejected the command")
 
 func wrap(op string, err error) error {
 	var replied redis.Error
+	if errors.As(err, &replied) && (redis.HasErrorPrefix(err, "WRONGTYPE") || strings.Contains(replied.Error(), "value is not an integer")) {
+		return fmt.Errorf("%s: %w: %w: %w", op, ErrRejected, ErrUnreadable, err)
+	}
 	if errors.As(err, &replied) && !strings.HasPrefix(replied.Error(), "LOADING") {
 		return fmt.Errorf("%s: %w: %w", op, ErrRejected, err)
 	}

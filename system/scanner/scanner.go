@@ -159,10 +159,14 @@ func (s *Scanner) Scan(ctx context.Context) error {
 	call, cancel := context.WithTimeout(ctx, s.cfg.Call)
 	skus, err := s.store.Activities(call)
 	cancel()
-	if err != nil {
-		return fmt.Errorf("scan: %w", err)
-	}
 	var errs []error
+	if err != nil {
+		err = fmt.Errorf("scan: %w", err)
+		if !errors.Is(err, reservation.ErrUnreadable) {
+			return err
+		}
+		errs = append(errs, err)
+	}
 	for _, sku := range skus {
 		err := s.scanSKU(ctx, sku)
 		if err != nil {

@@ -193,6 +193,15 @@ func TestASKUThatFailsHoldsUpNoOther(t *testing.T) {
 	}
 }
 
+// An entry of the index that names no SKU keeps the scanner from none.
+func TestAnIndexEntryThatIsNoneHoldsUpNothing(t *testing.T) {
+	r, b := newRedis(5), &broker{}
+	r.fail("activities", reservation.ErrUnreadable)
+	if err := newScanner(t, r, b, nil).Scan(t.Context()); !errors.Is(err, reservation.ErrUnreadable) || r.left() != 0 {
+		t.Errorf("error %v, %d pending", err, r.left())
+	}
+}
+
 type failsFor struct {
 	*redis
 	activity int64

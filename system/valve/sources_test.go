@@ -45,6 +45,10 @@ func TestPendingSource(t *testing.T) {
 	if err != nil || got[valve.SignalOldestPending] != 3000 || count.Load() != 7 {
 		t.Errorf("measured %v, %v, count %d", got, err, count.Load())
 	}
+	p.err = reservation.ErrUnreadable // of another SKU: one spoilt key closes no valve
+	if got, err := valve.PendingSource(p, count).Measure(t.Context()); err != nil || got[valve.SignalOldestPending] != 3000 {
+		t.Errorf("measured %v, %v beside a spoilt SKU", got, err)
+	}
 	p.err = errors.New("down")
 	if _, err := valve.PendingSource(p, count).Measure(t.Context()); err == nil {
 		t.Error("no error")
