@@ -3,10 +3,16 @@
 -- KEYS 1 meta 2 stock 3 soldout 4 pending 5 log, then n reservations
 -- ARGV 1 n 2 reopen us (how long a returned unit waits for the gates), then per event:
 --      kind ('order', also for set aside, or 'compensate'), status, order_id, operation_id, return ('0' or '1')
--- Returns per event: 1 applied, 0 already applied, -1 reservation not known here
+-- Returns per event: 1 applied, 0 already applied, -1 reservation not known here, or not readable
 local C = redis.call
 local n = tonumber(ARGV[1])
 if n > 32 then return redis.error_reply('ERR apply: batch of ' .. n .. ' is over 32') end
+-- A write refused after the stock's would be tried again, and the stock moved
+-- again each time: keys of another type are refused before.
+for i, want in pairs({'hash', 'string', [4] = 'zset', [5] = 'stream'}) do
+  local is = C('TYPE', KEYS[i]).ok
+  if is ~= want and is ~= 'none' then return redis.error_reply('WRONGTYPE apply: ' .. KEYS[i] .. ' is a ' .. is) end
+end
 local t = C('TIME')
 local now = t[1] * 1000000 + t[2]
 local nows = string.format('%.0f', now)
@@ -15,9 +21,9 @@ local out = {}
 for i = 1, n do
   local k, a = KEYS[5 + i], 2 + (i - 1) * 5
   local kind, status, order, op, ret = ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5]
-  local r = C('HMGET', k, 'status', 'order_id', 'compensated_at', 'reservation_id', 'user_id')
+  local r = redis.pcall('HMGET', k, 'status', 'order_id', 'compensated_at', 'reservation_id', 'user_id')
   local done = 0
-  if not r[1] then
+  if not (r[1] and r[4] and r[5]) then -- gone, of another type, or without what a return's entry names
     done = -1
   elseif kind == 'order' then
     if order ~= '' and not r[2] then -- set aside there is none

@@ -109,6 +109,7 @@ func (a *App) runOutbox(ctx context.Context, p *process) error {
 	telemetry.Counter(p.metrics, "projector_repeated_total", "Decisions that were there already.", nil, &projector.Stats.Repeated)
 	telemetry.Counter(p.metrics, "projector_missing_total", "Decisions about reservations Redis does not hold.", nil, &projector.Stats.Missing)
 	telemetry.Counter(p.metrics, "projector_unreadable_total", "Events that cannot be applied.", nil, &projector.Stats.Unreadable)
+	telemetry.Counter(p.metrics, "projector_spoilt_total", "Decisions about SKUs whose keys in Redis cannot be read.", nil, &projector.Stats.Spoilt)
 	handler := a.wiring.EventHandler(func(ctx context.Context, batch []mq.Delivery) error {
 		bodies := make([][]byte, len(batch))
 		for i := range batch {

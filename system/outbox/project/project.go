@@ -40,6 +40,7 @@ type Stats struct {
 	Repeated   atomic.Int64 // applied before
 	Missing    atomic.Int64 // of a reservation Redis does not hold
 	Unreadable atomic.Int64
+	Spoilt     atomic.Int64 // of a SKU whose keys in Redis are not the system's writing
 }
 
 // Projector applies events.
@@ -68,6 +69,7 @@ func New(cfg Config, store Store, log *slog.Logger, hit func(seckill.FaultPoint)
 
 // Handle applies a batch of event bodies; nil acknowledges them. While Redis
 // is down it waits and tries again; it returns an error only when ctx ends.
+// Events of a SKU whose keys are spoilt are left to reconcile.
 func (p *Projector) Handle(ctx context.Context, bodies [][]byte) error {
 	bySKU := make(map[reservation.SKU][]seckill.Event, 1)
 	for _, body := range bodies {
@@ -108,6 +110,14 @@ func (p *Projector) apply(ctx context.Context, sku reservation.SKU, events []sec
 				p.log.Warn("redis does not hold reservations that were decided", "activity_id", sku.ActivityID,
 					"sku_id", sku.SKUID, "missing", applied.Missing)
 			}
+			return nil
+		}
+		if errors.Is(err, reservation.ErrUnreadable) {
+			// A repeat cannot mend the keys, and would hold up all other SKUs.
+			// Reconcile publishes what stays unapplied again.
+			p.Stats.Spoilt.Add(int64(len(events)))
+			p.log.Error("keys of a SKU cannot be read; a person must look", "activity_id", sku.ActivityID, "sku_id", sku.SKUID,
+				"events", len(events), "error", err)
 			return nil
 		}
 		p.log.Warn("cannot apply events; waiting", "error", err, "events", len(events), "backoff", backoff)

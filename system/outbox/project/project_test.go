@@ -139,6 +139,33 @@ func TestEventsAreAppliedInBatchesBySKU(t *testing.T) {
 	})
 }
 
+// A SKU whose keys in Redis are spoilt holds up no other: its events are left
+// to reconcile, and everything is acknowledged.
+func TestASpoiltSKUHoldsUpNoOther(t *testing.T) {
+	r := &redis{}
+	p := newProjector(t, spoilt{r, 1}, nil)
+	sound := created(2, 8)
+	if err := p.Handle(t.Context(), encode(created(1, 8), sound)); err != nil {
+		t.Fatal(err)
+	}
+	if r.applied[sound.ReservationID] != 1 || p.Stats.Spoilt.Load() != 1 || p.Stats.Applied.Load() != 1 {
+		t.Errorf("applied %v, %d spoilt", r.applied, p.Stats.Spoilt.Load())
+	}
+}
+
+// spoilt is a Redis in which one activity's keys are none of the system's.
+type spoilt struct {
+	*redis
+	activity int64
+}
+
+func (s spoilt) Apply(ctx context.Context, activity, sku int64, events []seckill.Event) (reservation.Applied, error) {
+	if activity == s.activity {
+		return reservation.Applied{}, reservation.ErrUnreadable
+	}
+	return s.redis.Apply(ctx, activity, sku, events)
+}
+
 // R7.6.5 R11.1: while Redis is down nothing is acknowledged; the same events
 // are tried again, ever more rarely but for ever, and applied when it is back.
 func TestAnOutageIsWaitedOut(t *testing.T) {
