@@ -28,7 +28,16 @@ func (o *options) limitFlags(f *pflag.FlagSet) {
 	limit(&c.Device, "device-limit", "one X-Device-Id")
 	f.Var((*prefixes)(&c.TrustedPeers), "trusted-peers", "CIDRs of gateways whose X-Forwarded-For is believed (default: none)")
 	f.TextVar(&o.cfg.Access.Without, "without", o.cfg.Access.Without,
-		"stages to switch off, for measuring only: process-limit, token (loopback; the user is X-User-Id), user-limit, ip-limit, device-limit, gate, in-flight-cap")
+		"stages to switch off, for measuring only: "+stages()+"; without token (loopback only) the user is X-User-Id")
+}
+
+// stages are the names that --without takes.
+func stages() string {
+	var names []string
+	for _, s := range admission.Stages()[1:] { // the first cannot be
+		names = append(names, s.String())
+	}
+	return strings.Join(names, ", ")
 }
 
 // prefixes is a flag of CIDRs, separated by commas.

@@ -44,7 +44,7 @@ func run(ctx context.Context, root *cobra.Command) int {
 	if err == nil {
 		return 0
 	}
-	fmt.Fprintln(root.ErrOrStderr(), "seckill: "+strings.Join(strings.Fields(err.Error()), " "))
+	fmt.Fprintln(root.ErrOrStderr(), "seckill: "+oneLine(err))
 	if errors.Is(err, errNotConserved) {
 		return exitNotConserved
 	}
@@ -52,6 +52,19 @@ func run(ctx context.Context, root *cobra.Command) int {
 		return exitUsage
 	}
 	return exitEnvironment
+}
+
+// oneLine has what was joined apart by "; ", and what one error says in several
+// lines by a space.
+func oneLine(err error) string {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok && strings.Contains(err.Error(), "\n") {
+		var parts []string
+		for _, e := range joined.Unwrap() {
+			parts = append(parts, oneLine(e))
+		}
+		return strings.Join(parts, "; ")
+	}
+	return strings.Join(strings.Fields(err.Error()), " ")
 }
 
 func newRoot() *cobra.Command {

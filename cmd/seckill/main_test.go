@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/hotsku/hotsku/system/admission"
 	"github.com/hotsku/hotsku/system/seckill"
 	"github.com/hotsku/hotsku/system/settings"
 	"github.com/hotsku/hotsku/system/systest"
@@ -82,22 +83,23 @@ func TestCommandLinesThatCannotBeObeyed(t *testing.T) {
 		"migrate --postgres x --name-server 127.0.0.1:1":                      "belong together",
 		"migrate --postgres x --name-server a:1 --broker b:1":                 "IP:port",
 		"migrate --postgres x --name-server 127.0.0.1:1 --broker localhost:1": "--broker",
-		"activity sell":                                                      "unknown command",
-		"activity create --activity 1 --sku 2":                               "stock",
-		"activity create --activity 1 --sku 2 --stock -1":                    "stock",
-		"activity create --activity 1 --sku 2 --stock 1 --tokens 2":          "tokens",
-		"activity create --activity 1 --sku 2 --stock 1 --starts tomorrow":   "2026-11-11T00:00:00Z",
-		"activity create --activity 1 --sku 2 --stock 1 --for 0s":            "start",
-		"activity create --activity 1 --sku 2 --stock 1":                     "--postgres",
-		"activity create --warm-only --activity 1 --sku 2 --stock 1":         "exclude each other",
-		"activity create --warm-only --activity 1":                           "--sku",
-		"activity close --activity 1":                                        "--sku",
-		"activity close --activity 1 --sku 2":                                "--redis",
-		"activity show":                                                      "--activity",
-		"activity show --activity 1":                                         "--postgres",
-		"token --user 1":                                                     "--activity",
-		"token --user 1 --activity 2":                                        "--token-key",
-		"token --user 1 --activity 2 --token-key " + tokenKey + " --ttl -1s": "--ttl",
+		"activity sell":                                                                "unknown command",
+		"activity create --activity 1 --sku 2":                                         "stock",
+		"activity create --activity 1 --sku 2 --stock -1":                              "stock",
+		"activity create --activity 1 --sku 2 --stock 1 --tokens 2":                    "tokens",
+		"activity create --activity 1 --sku 2 --stock 1 --starts tomorrow":             "2026-11-11T00:00:00Z",
+		"activity create --activity 1 --sku 2 --stock 1 --for 0s":                      "--for 0s: must be positive",
+		"activity create --activity 1 --sku 2 --stock 1 --starts 2020-01-01T00:00:00Z": "over already",
+		"activity create --activity 1 --sku 2 --stock 1":                               "--postgres",
+		"activity create --warm-only --activity 1 --sku 2 --stock 1":                   "exclude each other",
+		"activity create --warm-only --activity 1":                                     "--sku",
+		"activity close --activity 1":                                                  "--sku",
+		"activity close --activity 1 --sku 2":                                          "--redis",
+		"activity show":                                                                "--activity",
+		"activity show --activity 1":                                                   "--postgres",
+		"token --user 1":                                                               "--activity",
+		"token --user 1 --activity 2":                                                  "--token-key",
+		"token --user 1 --activity 2 --token-key " + tokenKey + " --ttl -1s":           "--ttl",
 	} {
 		t.Run(line, func(t *testing.T) {
 			code, out, errs := seckillRun(t, strings.Fields(line)...)
@@ -129,6 +131,29 @@ func TestServersThatAreNotThere(t *testing.T) {
 				t.Errorf("exit %d\nout %q\nerr %q\nwant exit 2 and one line with %s", code, out, errs, none)
 			}
 		})
+	}
+}
+
+// access and orders run on one machine as they come.
+func TestDefaultAddressesDoNotCollide(t *testing.T) {
+	stores := "--redis 127.0.0.1:1 --token-key " + tokenKey
+	for line, addr := range map[string]string{
+		"config access --name-server 127.0.0.1:1 " + stores:             "127.0.0.1:8080",
+		"config orders --postgres postgres://x@127.0.0.1:1/y " + stores: "127.0.0.1:8081",
+	} {
+		if code, out, errs := seckillRun(t, strings.Fields(line)...); code != 0 || !strings.Contains(out, "\nlisten: "+addr+" # default\n") {
+			t.Errorf("%s: exit %d, %s%s; want it to listen at %s", line, code, out, errs, addr)
+		}
+	}
+}
+
+// Help names every stage that may be switched off.
+func TestHelpNamesTheStages(t *testing.T) {
+	_, out, _ := seckillRun(t, "access", "--help")
+	for _, s := range admission.Stages()[1:] {
+		if _, without, _ := strings.Cut(out, "--without "); !strings.Contains(strings.SplitN(without, "\n", 2)[0], s.String()) {
+			t.Errorf("--help does not name %s", s)
+		}
 	}
 }
 

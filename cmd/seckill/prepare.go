@@ -122,7 +122,7 @@ func newActivityCreate(o *options) *cobra.Command {
 			if p.ActivityID <= 0 || p.SKUID <= 0 {
 				return usageError{errors.New("--activity and --sku must be positive integers")}
 			}
-		} else if err := p.Validate(); err != nil {
+		} else if err := creatable(p, length); err != nil {
 			return usageError{err}
 		}
 		pool, err := o.migrated(cmd.Context(), "activity")
@@ -158,7 +158,11 @@ func newActivityCreate(o *options) *cobra.Command {
 		if err := redis.Warm(cmd.Context(), warm); err != nil {
 			return err
 		}
-		fmt.Fprintf(cmd.OutOrStdout(), "activity %d SKU %d: %d units on sale from %s to %s\n", warm.ActivityID, warm.SKUID, warm.Stock,
+		fewer := ""
+		if 0 < p.Tokens && p.Tokens < p.Stock {
+			fewer = fmt.Sprintf(", %d of them with an inventory token", p.Tokens)
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "activity %d SKU %d: %d units%s on sale from %s to %s\n", warm.ActivityID, warm.SKUID, warm.Stock, fewer,
 			warm.StartsAt.Format(time.RFC3339), warm.EndsAt.Format(time.RFC3339))
 		return nil
 	}
@@ -175,6 +179,17 @@ func newActivityCreate(o *options) *cobra.Command {
 	f.BoolVar(&p.Resell, "resell", false, "sell a cancelled or expired order's unit again (default: retire it)")
 	f.BoolVar(&warmOnly, "warm-only", false, "only warm Redis, with what PostgreSQL has of the activity")
 	return cmd
+}
+
+// creatable refuses a sale that could sell nothing.
+func creatable(p activity.Params, length time.Duration) error {
+	if length <= 0 {
+		return fmt.Errorf("--for %v: must be positive", length)
+	}
+	if !p.EndsAt.After(time.Now()) {
+		return fmt.Errorf("--starts %s: with --for %v the sale is over already", p.StartsAt.Format(time.RFC3339), length)
+	}
+	return p.Validate()
 }
 
 // warmable is what Redis must know of a SKU, as PostgreSQL has it.

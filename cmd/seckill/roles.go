@@ -22,14 +22,14 @@ func roles(o *options) []*cobra.Command {
 		}
 		return cmd
 	}
-	listen := func(f *pflag.FlagSet) {
-		f.StringVar(&o.cfg.Listen, "listen", o.cfg.Listen, "address to serve on, port 0 for any")
+	listen := func(addr *string) func(*pflag.FlagSet) {
+		return func(f *pflag.FlagSet) { f.StringVar(addr, "listen", *addr, "address to serve on, port 0 for any") }
 	}
 	each := []*cobra.Command{
 		role(app.RoleAccess, "Serve POST /v1/seckill/orders",
 			"access is the edge: it judges requests in its own process where it can, reserves in Redis and sends to RocketMQ.\nAny number of instances may run.",
 			"--listen 127.0.0.1:8080 --redis 127.0.0.1:6379 --name-server 127.0.0.1:9876    # with SECKILL_TOKEN_KEY=ID:SECRET",
-			o.redisFlags, o.mqFlags, o.tokenFlags, listen, o.tlsFlags, o.limitFlags, o.submitFlags, o.valveFlags),
+			o.redisFlags, o.mqFlags, o.tokenFlags, listen(&o.cfg.Listen), o.tlsFlags, o.limitFlags, o.submitFlags, o.valveFlags),
 		role(app.RoleConsumer, "Turn messages into orders",
 			"consumer runs the order transaction in PostgreSQL, a batch of messages at a time, and expires\norders that are not paid in time.",
 			`--postgres "$DSN" --name-server 127.0.0.1:9876`,
@@ -61,7 +61,7 @@ func roles(o *options) []*cobra.Command {
   curl -H "Authorization: Bearer $TOKEN" 'http://127.0.0.1:8081/v1/seckill/requests/r1?activity_id=10001&sku_id=20001'
   curl -H "Authorization: Bearer $TOKEN" 'http://127.0.0.1:8081/v1/seckill/reservations/resv_01JV0B6T2M1A7C8D9E0F1G2H3J?activity_id=10001&sku_id=20001'
   curl -H "Authorization: Bearer $TOKEN" -X POST http://127.0.0.1:8081/v1/seckill/orders/ord_01JV0B6T3K9QZX8D9E0F1G2H3J/pay`,
-			o.redisFlags, o.postgresFlags, o.tokenFlags, listen, o.tlsFlags),
+			o.redisFlags, o.postgresFlags, o.tokenFlags, listen(&o.cfg.OrdersListen), o.tlsFlags),
 		role(app.RoleReconcile, "Hold the three stores against each other, and mend what may be mended",
 			"reconcile looks at every unit and every reservation by its id, sends lost messages again under their own ids, has lost\n"+
 				"events published again, takes over what the broker gave up on, and exports what it knows as metrics. It decides nothing,\n"+

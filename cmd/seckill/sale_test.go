@@ -113,6 +113,7 @@ func TestASaleByCommands(t *testing.T) {
 		t.Errorf("show says %+v, %v", sum, err)
 	}
 	fails(t, with("activity", "show", "--activity", "1"), 2, "1")
+	fails(t, with("activity", "close", "--activity", act, "--sku", "9"), 2, "activity is not in redis; activity "+act+" has no SKU 9")
 
 	if err := access.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)

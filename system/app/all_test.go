@@ -84,6 +84,22 @@ func TestAllEndWithOne(t *testing.T) {
 	}
 }
 
+// The role that failed first is named, and nobody else: what the others say
+// of being cut short would hide it.
+func TestAllSayOneCause(t *testing.T) {
+	err := run(t, unreachable(), app.Roles()...)
+	if err == nil || strings.Contains(err.Error(), "\n") {
+		t.Fatalf("error is %v, want one line", err)
+	}
+	named := 0
+	for _, role := range app.Roles() {
+		named += strings.Count(err.Error(), string(role)+": ")
+	}
+	if named != 1 {
+		t.Errorf("%d roles are named, want the one that failed first: %v", named, err)
+	}
+}
+
 // What one of them lacks is known before any is started.
 func TestAllAreJudgedBeforeOneStarts(t *testing.T) {
 	cfg := unreachable()

@@ -33,8 +33,8 @@ type Config struct {
 	MQ               mq.Config
 	TokenKeys        []seckill.TokenKey // the first signs, all verify
 
-	Listen       string // of access and orders
-	OrdersListen string // of orders, where access is in the same process
+	Listen       string // of access
+	OrdersListen string // of orders
 	Admin        string // loopback
 	Zone         string // label of metrics and logs
 
@@ -95,10 +95,7 @@ func (c Config) Validate(roles ...Role) error {
 		if err != nil {
 			return err
 		}
-		own := c
-		if len(roles) > 1 {
-			own = c.as(role)
-		}
+		own := c.as(role)
 		for _, n := range append(p.needs, needsProcess) {
 			if err := n(&own); err != nil {
 				return fmt.Errorf("%w: %w", ErrConfig, err)
@@ -108,7 +105,7 @@ func (c Config) Validate(roles ...Role) error {
 	return nil
 }
 
-// as is the configuration of one role of several in a process.
+// as is the configuration as the role reads it: Listen is its own.
 func (c Config) as(role Role) Config {
 	if role == RoleOrders {
 		c.Listen = c.OrdersListen

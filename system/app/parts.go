@@ -97,7 +97,7 @@ func (a *App) Run(ctx context.Context, roles ...Role) error {
 		}
 		stop()
 	})
-	errs := make([]error, len(roles))
+	var first firstError
 	var announcing sync.Mutex
 	ready := func(r seckill.Ready) {
 		announcing.Lock()
@@ -105,14 +105,14 @@ func (a *App) Run(ctx context.Context, roles ...Role) error {
 		a.ready(r)
 	}
 	var running sync.WaitGroup
-	for i, role := range roles {
+	for _, role := range roles {
 		p := &process{app: a.as(role, len(roles) > 1), role: role, admin: admin, tracer: tracer, ready: admin.Part()}
 		p.app.ready = ready
 		p.metrics = registry.Role(string(role), a.cfg.Zone)
 		running.Go(func() {
 			defer stop()
-			if errs[i] = p.run(work); errs[i] != nil && len(roles) > 1 {
-				errs[i] = fmt.Errorf("%s: %w", role, errs[i])
+			if err := p.run(work); err != nil && !first.take(role, err) {
+				p.app.log.Warn("ended badly, after another", "error", err)
 			}
 		})
 	}
@@ -124,7 +124,29 @@ func (a *App) Run(ctx context.Context, roles ...Role) error {
 	if err := tracer.Close(); err != nil {
 		a.log.Warn("the last spans were not exported", "error", err)
 	}
-	return errors.Join(errors.Join(errs...), admin.Close())
+	if first.err != nil && len(roles) > 1 {
+		first.err = fmt.Errorf("%s: %w", first.role, first.err)
+	}
+	return errors.Join(first.err, admin.Close())
+}
+
+// firstError is why a process ends: the role that failed first takes the
+// others with it, and what those say of being cut short is no cause.
+type firstError struct {
+	mu   sync.Mutex
+	role Role
+	err  error
+}
+
+// take keeps err if it is the first.
+func (f *firstError) take(role Role, err error) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err != nil {
+		return false
+	}
+	f.role, f.err = role, err
+	return true
 }
 
 // drainDelay is how long clients are served after the signal: not at all
@@ -138,12 +160,12 @@ func drainDelay(delay time.Duration, roles []Role) time.Duration {
 	return 0
 }
 
-// as is the app as one role of several sees it: with ids of its own.
+// as is the app as the role sees it: of several, each with ids of its own.
 func (a *App) as(role Role, several bool) *App {
 	own := *a
+	own.cfg = a.cfg.as(role)
 	own.log = a.log.With("role", string(role))
 	if several {
-		own.cfg = a.cfg.as(role)
 		own.seed = sha256.Sum256(append(a.seed[:], role...))
 	}
 	return &own

@@ -60,7 +60,7 @@ func setupSale(t *testing.T, stock, tokens int, starts time.Time) *world {
 	w.cfg.Postgres = systest.Database(t)
 	w.cfg.MQ = mq.Config{NameServer: systest.NameServer(t), TopicPrefix: fmt.Sprintf("app%08x_", rand.Uint32())}
 	w.cfg.TokenKeys = []seckill.TokenKey{key}
-	w.cfg.Listen = "127.0.0.1:0"
+	w.cfg.Listen, w.cfg.OrdersListen = "127.0.0.1:0", "127.0.0.1:0"
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	if err := mq.EnsureTopics(ctx, w.cfg.MQ, broker(t)); err != nil {

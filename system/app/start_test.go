@@ -22,16 +22,16 @@ var roles = []app.Role{app.RoleAccess, app.RoleConsumer, app.RoleScanner, app.Ro
 func unreachable() app.Config {
 	c := app.ConfigDefault()
 	c.Redis.Addr, c.Postgres, c.MQ = "127.0.0.1:1", "postgres://nobody@127.0.0.1:1/none", mq.Config{NameServer: "127.0.0.1:1"}
-	c.TokenKeys, c.Listen = []seckill.TokenKey{key}, "127.0.0.1:0"
+	c.TokenKeys, c.Listen, c.OrdersListen = []seckill.TokenKey{key}, "127.0.0.1:0", "127.0.0.1:0"
 	return c
 }
 
-func run(t *testing.T, c app.Config, role app.Role) error {
+func run(t *testing.T, c app.Config, roles ...app.Role) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	return app.New(c, app.DefaultWiring(func(seckill.FaultPoint) {}), slog.New(slog.DiscardHandler), [32]byte{1},
-		func(r seckill.Ready) { t.Errorf("ready: %+v", r) }).Run(ctx, role)
+		func(r seckill.Ready) { t.Errorf("ready: %+v", r) }).Run(ctx, roles...)
 }
 
 // What is wrong with a configuration is ErrConfig in one line, whatever the
@@ -49,7 +49,7 @@ func TestConfigurationsThatAreNone(t *testing.T) {
 		"no RocketMQ":            {func(c *app.Config) { c.MQ.NameServer = "" }, []app.Role{"access", "consumer", "scanner", "outbox", "reconcile"}, "--name-server"},
 		"RocketMQ by host name":  {func(c *app.Config) { c.MQ.NameServer = "localhost:9876" }, []app.Role{"access", "consumer", "scanner", "outbox"}, "IP:port"},
 		"no token key":           {func(c *app.Config) { c.TokenKeys = nil }, []app.Role{"access", "orders"}, "--token-key"},
-		"no address to serve on": {func(c *app.Config) { c.Listen = "8080" }, []app.Role{"access", "orders"}, "host:port"},
+		"no address to serve on": {func(c *app.Config) { c.Listen, c.OrdersListen = "8080", "8081" }, []app.Role{"access", "orders"}, "host:port"},
 		"an open admin address":  {func(c *app.Config) { c.Admin = "0.0.0.0:9090" }, all, "loopback"},
 		"no drain":               {func(c *app.Config) { c.Drain = 0 }, all, "drain"},
 		"a drain without end":    {func(c *app.Config) { c.Drain = time.Hour }, all, "10m"},

@@ -101,6 +101,9 @@ func SetAside(ctx context.Context, pool *pgxpool.Pool, id int64, note string) (r
 		_, err = tx.Exec(ctx, settle, []int64{id}, storable(note, 500))
 		return err
 	})
+	if errors.Is(err, ErrNoLetter) { // says which
+		return "", err
+	}
 	if err != nil {
 		return "", fmt.Errorf("set aside dead letter %d: %w", id, err)
 	}

@@ -43,7 +43,7 @@ func ParseClass(text string) (Class, error) {
 			return c, nil
 		}
 	}
-	return "", fmt.Errorf("class %q: must be one of %v", text, Classes())
+	return "", fmt.Errorf("class %q: must be one of %s, %s, %s or %s", text, ClassPoison, ClassNewerSchema, ClassRefused, ClassHandedBack)
 }
 
 // Kind says what the message is.
