@@ -1,7 +1,10 @@
 package loadgen
 
 import (
-	"runtime"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -13,25 +16,48 @@ type systemClock struct{}
 // Now implements Clock.
 func (systemClock) Now() time.Time { return time.Now() }
 
-// Sleep implements Clock by the kernel's timer: the runtime's own ones are
-// rounded up to the next millisecond, which would be the smallest send lag. It
-// may return early; who sleeps looks at the clock again.
-func (systemClock) Sleep(d time.Duration) {
-	ts := unix.NsecToTimespec(int64(d))
-	_ = unix.Nanosleep(&ts, nil) // EINTR: early
+// Sleep implements Clock.
+func (systemClock) Sleep(d time.Duration) { time.Sleep(d) }
+
+// alarm sleeps by a timer of the kernel's: the runtime's own ones are rounded
+// up to the next millisecond, which would be the smallest send lag. It is
+// waited for as a socket is, so that no thread is held meanwhile. Not safe for
+// concurrent use.
+type alarm struct {
+	fd   int
+	file *os.File // owns fd
+	raw  syscall.RawConn
+	read func(fd uintptr) bool
 }
 
-// timerSlack is how much later than asked the kernel may end a sleep, in ns, to
-// gather several; its default is 50,000.
-const timerSlack = 1000
+func newAlarm() (*alarm, error) {
+	fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("make a timer: %w", err)
+	}
+	a := &alarm{fd: fd, file: os.NewFile(uintptr(fd), "timer")}
+	if a.raw, err = a.file.SyscallConn(); err != nil {
+		return nil, errors.Join(fmt.Errorf("make a timer: %w", err), a.file.Close())
+	}
+	var expirations [8]byte
+	a.read = func(fd uintptr) bool {
+		_, err := unix.Read(int(fd), expirations[:])
+		return !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR)
+	}
+	return a, nil
+}
 
-// sharpen makes the sleeps of the calling goroutine exact until the function it
-// returns is called. Where the kernel refuses they are just less so.
-func sharpen() (restore func()) {
-	runtime.LockOSThread()
-	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, timerSlack, 0, 0, 0)
-	return func() {
-		_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 0, 0, 0, 0) // the default again
-		runtime.UnlockOSThread()
+// sleep returns after d, which must be more than 0. Should the kernel refuse,
+// the runtime's timer takes over.
+func (a *alarm) sleep(d time.Duration) {
+	at := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(d))}
+	err := unix.TimerfdSettime(a.fd, 0, &at, nil)
+	if err == nil {
+		err = a.raw.Read(a.read)
+	}
+	if err != nil {
+		time.Sleep(d)
 	}
 }
+
+func (a *alarm) close() { _ = a.file.Close() } // it holds nothing

@@ -5,6 +5,9 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"os"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -70,6 +73,9 @@ func TestAServerStoppedForFourSecondsIsFeltInFull(t *testing.T) {
 		OnReady: func() {
 			time.AfterFunc(3*time.Second, func() {
 				err := syscall.Kill(pid, syscall.SIGSTOP)
+				for err == nil && !standsStill(pid) {
+					time.Sleep(time.Millisecond)
+				}
 				stopped = time.Now()
 				time.Sleep(4 * time.Second)
 				went = time.Now()
@@ -117,6 +123,22 @@ func TestAServerStoppedForFourSecondsIsFeltInFull(t *testing.T) {
 	if waited < 1900 || p80 < stood*45/100 || p80 > stood*75/100 || longest < stood*98/100 {
 		t.Errorf("%d waited, P80 %v, max %v, the server stood still for %v of %v", waited, p80, longest, stood, time.Since(base))
 	}
+}
+
+// standsStill says that every thread of a process has been stopped: the signal
+// is taken when each of them would run again.
+func standsStill(pid int) bool {
+	stats, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	for _, path := range stats {
+		stat, err := os.ReadFile(path)
+		if err != nil {
+			continue // the thread has ended
+		}
+		if _, after, found := strings.Cut(string(stat), ") "); !found || after[0] != 'T' {
+			return false
+		}
+	}
+	return len(stats) > 0
 }
 
 func TestSubMillisecondPacingIsExactAndItsLagExplained(t *testing.T) {

@@ -74,6 +74,14 @@ func (r *run) offer(ctx context.Context) (*Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 
+	var wait *alarm
+	if _, real := r.cfg.Clock.(systemClock); real {
+		var err error
+		if wait, err = newAlarm(); err != nil {
+			return nil, err
+		}
+		defer wait.close()
+	}
 	started := r.cfg.Clock.Now().Add(startLead)
 	r.start.Store(int64(started.Sub(r.base)))
 	hist, err := r.openHistory(started)
@@ -82,6 +90,9 @@ func (r *run) offer(ctx context.Context) (*Result, error) {
 	}
 	cpu, before := processCPU(), readGauge()
 	r.sender = r.newSender()
+	if wait != nil {
+		r.sender.sleep = wait.sleep
+	}
 	stop := make(chan struct{})
 	kept := make(chan struct{})
 	go func() {

@@ -66,7 +66,6 @@ func number(s pace.Schedule, n uint64) uint64 {
 // run sends until everything is written, the deadline, or the end of ctx. It
 // reports whether it was the latter.
 func (s *sender) run(ctx context.Context) (interrupted bool) {
-	defer sharpen()()
 	woke := time.Duration(0)
 	for {
 		elapsed := time.Duration(s.now() - s.start)

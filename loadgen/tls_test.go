@@ -72,7 +72,7 @@ func TestWhatIsNoTLSIsNamed(t *testing.T) {
 		"a server without TLS":             {plain, "TLS"},
 	} {
 		res, err := loadgen.Run(t.Context(), loadgen.Config{
-			Addrs: []string{tc.addr}, Schedule: constant(t, 100, time.Second), NewSource: newPosts, TLS: &tls.Config{}, Conns: 1, DialTimeout: time.Minute, ConnectWait: time.Second,
+			Addrs: []string{tc.addr}, Schedule: constant(t, 100, time.Second), NewSource: newPosts, TLS: &tls.Config{}, Conns: 1, DialTimeout: time.Minute, ConnectWait: 5 * time.Second,
 		})
 		if res != nil || !errors.Is(err, loadgen.ErrNoConnection) || !strings.Contains(err.Error(), wire.CauseTLS.String()+";") || !strings.Contains(err.Error(), tc.says) {
 			t.Errorf("%s: result %v, error %v; want ErrNoConnection by %v with %q", name, res, err, wire.CauseTLS, tc.says)
