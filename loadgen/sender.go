@@ -12,9 +12,12 @@ import (
 )
 
 // A wake-up spreads what is due over about writesPerWake connections, so that
-// one write carries several requests, and at most chunkMax.
+// one write carries several requests: chunkMin at least, if so many are due and
+// the connection has room, and at most chunkMax. What a write and its read
+// cost both sides is otherwise most of a request's price.
 const (
 	writesPerWake = 8
+	chunkMin      = 8
 	chunkMax      = 128
 )
 
@@ -100,7 +103,7 @@ func (s *sender) release(due uint64) (idle bool) {
 		}
 	}
 	waiting := s.waiting(due)
-	chunk := min(max(waiting/writesPerWake, 1), chunkMax)
+	chunk := min(max(waiting/writesPerWake, chunkMin), chunkMax)
 	for full := 0; waiting > 0 && full < len(s.conns); {
 		c := s.conns[s.turn]
 		s.turn = (s.turn + 1) % len(s.conns)
