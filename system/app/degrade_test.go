@@ -185,11 +185,11 @@ func TestValvesFollowConsumersAndScanners(t *testing.T) {
 	s.until("they are consumed", 30*time.Second, queued)
 
 	scanner.killed()
-	s.until("nobody knows any more", 30*time.Second, refusedFor(seckill.ReasonOrderLag))
+	s.until("nobody knows any more", 30*time.Second, refusedFor(seckill.ReasonOrderLagUnknown))
 	if !over("oldest_pending_age") || !over("consumer_lag") {
 		t.Error("the metrics do not show it")
 	}
-	s.refuses(seckill.ReasonOrderLag, 0)
+	s.refuses(seckill.ReasonOrderLagUnknown, 0)
 	w.start(app.RoleScanner)
 	s.until("a scanner tells", 30*time.Second, queued)
 }

@@ -7,5 +7,7 @@ const (
 	ReasonRedisUnknown  = "redis: the outcome is unknown, repeat the same request_id"
 	ReasonBrokerBreaker = "broker breaker" // sends have failed for too long (R7.11.3)
 	ReasonOrderLag      = "order lag"      // orders do not follow reservations (R7.11.5)
-	ReasonDraining      = "draining"       // this process is ending; another serves
+	// ReasonOrderLagUnknown: whether they do is not known, for no scanner has said so lately (R16.11).
+	ReasonOrderLagUnknown = "order lag unknown"
+	ReasonDraining        = "draining" // this process is ending; another serves
 )

@@ -130,8 +130,9 @@ func (w *Watcher) look(ctx context.Context) {
 		}
 	}
 	for _, s := range Signals() {
-		if w.judge(s, now) && reason == "" {
-			reason = seckill.ReasonOrderLag
+		switch why := w.judge(s, now); {
+		case why == seckill.ReasonOrderLag && reason != seckill.ReasonRedis, reason == "":
+			reason = why
 		}
 	}
 	if reason == w.reason {
@@ -144,24 +145,30 @@ func (w *Watcher) look(ctx context.Context) {
 	w.closed.Store(&reason)
 }
 
-// judge says whether the signal stops reservations.
-func (w *Watcher) judge(s Signal, now time.Time) bool {
+// judge is the reason why the signal stops reservations, or "".
+func (w *Watcher) judge(s Signal, now time.Time) string {
 	g, limit := w.Gauges[s], w.cfg.Limits.of(s)
 	was := g.Over.Load() == 1
 	value := g.Value.Load()
 	missing := now.Sub(g.posted)
-	over := value > limit || missing >= w.cfg.Limits.Stale ||
-		was && float64(value) > float64(limit)*w.cfg.Limits.Reopen
+	reason := ""
+	switch {
+	case missing >= w.cfg.Limits.Stale:
+		reason = seckill.ReasonOrderLagUnknown
+	case value > limit, was && float64(value) > float64(limit)*w.cfg.Limits.Reopen:
+		reason = seckill.ReasonOrderLag
+	}
+	over := reason != ""
 	if over == was {
-		return over
+		return reason
 	}
 	if over {
 		g.Over.Store(1)
-		w.log.Error("valve closed: no reservations are made", "reason", seckill.ReasonOrderLag, "signal", string(s),
+		w.log.Error("valve closed: no reservations are made", "reason", reason, "signal", string(s),
 			"value", value, "limit", limit, "posted_before", missing)
 	} else {
 		g.Over.Store(0)
 		w.log.Info("valve opened for a signal", "signal", string(s), "value", value, "limit", limit)
 	}
-	return over
+	return reason
 }

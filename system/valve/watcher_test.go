@@ -196,13 +196,29 @@ func TestMissingFiguresCloseItAfterAWhile(t *testing.T) {
 			t.Errorf("before Stale: %s", reason)
 		}
 		w.settle(2 * valve.SpreadMax)
-		if reason := w.w.Closed(); reason != seckill.ReasonOrderLag {
+		if reason := w.w.Closed(); reason != seckill.ReasonOrderLagUnknown {
 			t.Errorf("after Stale: %q", reason)
 		}
 		w.fail.Store(false)
 		w.settle(valve.SpreadMax)
 		if reason := w.w.Closed(); reason != "" {
 			t.Errorf("published again: %s", reason)
+		}
+	})
+}
+
+// What is known to be over is the reason, whatever else is missing.
+func TestWhatIsKnownIsTheReason(t *testing.T) {
+	run(t, func(w *world) {
+		w.hang.Store(true)
+		w.settle(limits.Stale + valve.SpreadMax)
+		if reason := w.w.Closed(); reason != seckill.ReasonOrderLagUnknown {
+			t.Errorf("a figure is missing: %q", reason)
+		}
+		w.values[valve.SignalDatabaseDown].Store(atLimit[valve.SignalDatabaseDown] + 1)
+		w.settle(valve.SpreadMax)
+		if reason := w.w.Closed(); reason != seckill.ReasonOrderLag {
+			t.Errorf("another is over: %q", reason)
 		}
 	})
 }
@@ -262,7 +278,7 @@ func TestANewWatcherTrustsNoSilence(t *testing.T) {
 		early := w.Closed()
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if early != "" || w.Closed() != seckill.ReasonOrderLag {
+		if early != "" || w.Closed() != seckill.ReasonOrderLagUnknown {
 			t.Errorf("reasons are %q and %q", early, w.Closed())
 		}
 	})
