@@ -18,6 +18,10 @@ import (
 // (reservation.ReopenDefault), so no gate refuses what another sells.
 const GateTrust = 200 * time.Millisecond
 
+// gateForget is for how long an SKU must be missing in the index before the
+// gate lets go of it: an index that was lost for a moment opens no gate.
+const gateForget = time.Minute
+
 // GateConfig says how often the gate reads.
 type GateConfig struct {
 	Poll     time.Duration // between two reads of a SKU's log
@@ -51,8 +55,9 @@ type skuGate struct {
 	soldOut   atomic.Bool
 	confirmed atomic.Int64 // ns since Gate.start at which the last read that reached the tail began; 0: never
 	members   *memberSet
-	position  string // of the last entry applied; writer's
-	blind     bool   // the last read failed; writer's
+	position  string    // of the last entry applied; writer's
+	blind     bool      // the last read failed; writer's
+	missing   time.Time // since when the index does not list it; zero: it does; writer's
 }
 
 // NewGate returns a gate that knows nothing until Run has read.
@@ -89,7 +94,7 @@ func (g *Gate) Run(ctx context.Context) {
 	var discovered time.Time
 	for {
 		if now := time.Now(); now.Sub(discovered) >= g.cfg.Discover {
-			err := g.discover(ctx)
+			err := g.discover(ctx, now)
 			if err != nil && ctx.Err() == nil && !g.blind {
 				g.slog.Warn("gate cannot list activities", "error", err)
 			}
@@ -111,7 +116,9 @@ func (g *Gate) Run(ctx context.Context) {
 	}
 }
 
-func (g *Gate) discover(ctx context.Context) error {
+// discover takes up what the index lists, and lets go of what it has not
+// listed for gateForget: a sale that is over.
+func (g *Gate) discover(ctx context.Context, now time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, g.cfg.Read)
 	defer cancel()
 	skus, err := g.log.Activities(ctx)
@@ -119,21 +126,30 @@ func (g *Gate) discover(ctx context.Context) error {
 		return err
 	}
 	known := *g.skus.Load()
-	var grown map[reservation.SKU]*skuGate
+	next := make(map[reservation.SKU]*skuGate, len(known)+1)
+	changed := false
 	for _, sku := range skus {
-		if known[sku] != nil {
+		s := known[sku]
+		if s == nil {
+			s, changed = &skuGate{members: newMemberSet(), position: reservation.LogStart}, true
+		}
+		s.missing, next[sku] = time.Time{}, s
+	}
+	for sku, s := range known {
+		if next[sku] != nil {
 			continue
 		}
-		if grown == nil {
-			grown = make(map[reservation.SKU]*skuGate, len(known)+1)
-			for k, v := range known {
-				grown[k] = v
-			}
+		if s.missing.IsZero() {
+			s.missing = now
 		}
-		grown[sku] = &skuGate{members: newMemberSet(), position: reservation.LogStart}
+		if now.Sub(s.missing) >= gateForget {
+			changed = true
+			continue
+		}
+		next[sku] = s
 	}
-	if grown != nil {
-		g.skus.Store(&grown)
+	if changed {
+		g.skus.Store(&next)
 	}
 	return err
 }

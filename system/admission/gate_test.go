@@ -224,6 +224,29 @@ func TestActivitiesAreFoundWhileTheGateRuns(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		expect(t, g, true, "no longer listed")
+		j.set(func(j *journal) { j.skus = []reservation.SKU{item} }) // and again: the time begins anew
+		time.Sleep(GateConfigDefault.Discover)
+		synctest.Wait()
+		j.set(func(j *journal) { j.skus = nil })
+		time.Sleep(gateForget)
+		synctest.Wait()
+		expect(t, g, true, "not listed for almost a minute")
+		time.Sleep(2 * GateConfigDefault.Discover)
+		synctest.Wait()
+		expect(t, g, false, "forgotten")
+		if g.Knows(item.ActivityID, item.SKUID) {
+			t.Error("the gate still knows it")
+		}
+		reads := j.reads
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if j.reads != reads {
+			t.Error("its log is still read")
+		}
+		j.set(func(j *journal) { j.skus = []reservation.SKU{item} })
+		time.Sleep(GateConfigDefault.Discover)
+		synctest.Wait()
+		expect(t, g, true, "listed anew, and read from its start")
 	})
 }
 

@@ -24,6 +24,7 @@ type Store interface {
 	Signals(ctx context.Context) ([]reservation.Signal, error)
 	Apply(ctx context.Context, activityID, skuID int64, events []seckill.Event) (reservation.Applied, error)
 	Activities(ctx context.Context) ([]reservation.SKU, error)
+	Forget(ctx context.Context, skus []reservation.SKU, after time.Duration) ([]reservation.SKU, error)
 	ReadLog(ctx context.Context, activityID, skuID int64, after string) ([]reservation.Change, bool, error)
 	LookupRequest(ctx context.Context, activityID, skuID int64, requestID string) (reservation.Reservation, bool, error)
 	LookupReservation(ctx context.Context, activityID, skuID int64, reservationID string) (reservation.Reservation, bool, error)

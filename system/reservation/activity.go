@@ -39,8 +39,7 @@ func (s *Store) Warm(ctx context.Context, a Activity) error {
 	k := seckill.KeysOf(a.ActivityID, a.SKUID)
 	// First: a sale that no scanner knows of would strand what its scanner
 	// should send, while an index entry without a sale harms nobody.
-	member := strconv.FormatInt(a.ActivityID, 10) + ":" + strconv.FormatInt(a.SKUID, 10)
-	if err := s.rdb.SAdd(ctx, seckill.ActivityIndexKey, member).Err(); err != nil {
+	if err := s.rdb.SAdd(ctx, seckill.ActivityIndexKey, SKU{a.ActivityID, a.SKUID}.member()).Err(); err != nil {
 		return wrap("index activity", err)
 	}
 	made, err := s.warm.run(ctx, s.rdb, []string{k.Meta(), k.Stock(), k.SoldOut(), k.Log()}, []any{
@@ -70,7 +69,12 @@ func (s *Store) SetStatus(ctx context.Context, activityID, skuID int64, status s
 // SKU names one SKU of an activity.
 type SKU struct{ ActivityID, SKUID int64 }
 
-// Activities lists every SKU that was ever warmed here. An error that wraps
+// member is the SKU's entry of the index.
+func (s SKU) member() string {
+	return strconv.FormatInt(s.ActivityID, 10) + ":" + strconv.FormatInt(s.SKUID, 10)
+}
+
+// Activities lists every SKU that was warmed here and not forgotten since. An error that wraps
 // ErrUnreadable is about entries that name none; those returned are sound.
 func (s *Store) Activities(ctx context.Context) ([]SKU, error) {
 	members, err := s.rdb.SMembers(ctx, seckill.ActivityIndexKey).Result()

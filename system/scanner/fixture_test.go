@@ -34,7 +34,8 @@ type redis struct {
 	mu      sync.Mutex
 	skus    []reservation.SKU
 	pending map[string]*reservation.Reservation
-	claims  []int // limits asked
+	claims  []int      // limits asked
+	over    *time.Time // when the sales ended; nil: they have not
 	marked  []string
 	aside   []string
 	failing map[string]error // by call: "activities", "claim", "mark"
@@ -64,6 +65,30 @@ func (r *redis) Activities(context.Context) ([]reservation.SKU, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.skus, r.failing["activities"]
+}
+
+func (r *redis) PendingCounts(_ context.Context, skus []reservation.SKU) ([]int64, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	counts := make([]int64, len(skus))
+	for i, sku := range skus {
+		for _, p := range r.pending {
+			if p.ActivityID == sku.ActivityID && p.SKUID == sku.SKUID {
+				counts[i]++
+			}
+		}
+	}
+	return counts, r.failing["count"]
+}
+
+func (r *redis) Forget(_ context.Context, skus []reservation.SKU, after time.Duration) ([]reservation.SKU, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.over == nil || time.Since(*r.over) < after {
+		return nil, r.failing["forget"]
+	}
+	r.skus, r.over = nil, nil
+	return skus, r.failing["forget"]
 }
 
 func (r *redis) ClaimDue(_ context.Context, activity, sku int64, limit int, b reservation.Backoff) ([]reservation.Reservation, error) {

@@ -31,6 +31,8 @@ import (
 // Store is the Redis side.
 type Store interface {
 	Activities(ctx context.Context) ([]reservation.SKU, error)
+	PendingCounts(ctx context.Context, skus []reservation.SKU) ([]int64, error)
+	Forget(ctx context.Context, skus []reservation.SKU, after time.Duration) ([]reservation.SKU, error)
 	ClaimDue(ctx context.Context, activityID, skuID int64, limit int, b reservation.Backoff) ([]reservation.Reservation, error)
 	MarkSent(ctx context.Context, activityID, skuID int64, reservationIDs []string) error
 	NoteFailure(ctx context.Context, activityID, skuID int64, reservationIDs []string, code string) error
@@ -61,14 +63,23 @@ type Config struct {
 	// outage.
 	HandOverAfter    time.Duration
 	HandOverAttempts int64
+	// ForgetAfter is how long after its end a SKU is looked after, and known
+	// to the gates: until nobody asks for it any more.
+	ForgetAfter time.Duration
 }
+
+// Bounds of forgetting.
+const (
+	forgetEvery = 10 * time.Second
+	forgetMin   = time.Minute
+)
 
 // ConfigDefault resends after 1, 2, 4, 8, 10, 10 … seconds, so that what a long
 // outage left is home 10 s after it, and hands over what three times its hold
 // has not brought home.
 var ConfigDefault = Config{Poll: 100 * time.Millisecond, Call: time.Second,
 	Backoff:       reservation.Backoff{Base: time.Second, Max: 10 * time.Second},
-	HandOverAfter: 3 * reservation.HoldDefault, HandOverAttempts: 8}
+	HandOverAfter: 3 * reservation.HoldDefault, HandOverAttempts: 8, ForgetAfter: 10 * time.Minute}
 
 // Validate checks the configuration.
 func (c Config) Validate() error {
@@ -81,6 +92,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("scanner: hand over after %v: must not be below the longest backoff %v", c.HandOverAfter, c.Backoff.Max)
 	case c.HandOverAttempts < 1:
 		return fmt.Errorf("scanner: hand over after %d attempts: must be 1 at least", c.HandOverAttempts)
+	case c.ForgetAfter < forgetMin:
+		return fmt.Errorf("scanner: forget after %v: must be %v at least", c.ForgetAfter, forgetMin)
 	}
 	return nil
 }
@@ -140,8 +153,9 @@ func New(p Params) (*Scanner, error) {
 // Run scans until ctx ends. Failures are logged and tried again at the next
 // poll: what is due stays due.
 func (s *Scanner) Run(ctx context.Context) {
-	tick := time.NewTicker(s.cfg.Poll)
+	tick, tidy := time.NewTicker(s.cfg.Poll), time.NewTicker(forgetEvery)
 	defer tick.Stop()
+	defer tidy.Stop()
 	for {
 		if err := s.Scan(ctx); err != nil && ctx.Err() == nil {
 			s.log.Warn("scan failed; what is due stays due", "error", err)
@@ -150,15 +164,33 @@ func (s *Scanner) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+		case <-tidy.C:
+			if err := s.Forget(ctx); err != nil && ctx.Err() == nil {
+				s.log.Warn("cannot forget what is over", "error", err)
+			}
 		}
 	}
 }
 
+// Forget lets go of the SKUs that are over and of which nothing is pending, so
+// that scanners and gates do not look after every sale there ever was.
+func (s *Scanner) Forget(ctx context.Context) error {
+	call, cancel := context.WithTimeout(ctx, s.cfg.Call)
+	defer cancel()
+	skus, err := s.store.Activities(call)
+	if err != nil && !errors.Is(err, reservation.ErrUnreadable) { // which every scan tells of
+		return err
+	}
+	forgotten, err := s.store.Forget(call, skus, s.cfg.ForgetAfter)
+	for _, sku := range forgotten {
+		s.log.Info("forgotten: the sale is over and nothing of it is pending", "activity_id", sku.ActivityID, "sku_id", sku.SKUID)
+	}
+	return err
+}
+
 // Scan resends everything that is due now, once.
 func (s *Scanner) Scan(ctx context.Context) error {
-	call, cancel := context.WithTimeout(ctx, s.cfg.Call)
-	skus, err := s.store.Activities(call)
-	cancel()
+	skus, err := s.waiting(ctx)
 	var errs []error
 	if err != nil {
 		err = fmt.Errorf("scan: %w", err)
@@ -177,6 +209,28 @@ func (s *Scanner) Scan(ctx context.Context) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// waiting are the SKUs of which anything is pending, found in two round trips
+// however many there are. Its error is Activities' or PendingCounts'.
+func (s *Scanner) waiting(ctx context.Context) ([]reservation.SKU, error) {
+	call, cancel := context.WithTimeout(ctx, s.cfg.Call)
+	defer cancel()
+	skus, err := s.store.Activities(call)
+	if err != nil && !errors.Is(err, reservation.ErrUnreadable) {
+		return nil, err
+	}
+	counts, cerr := s.store.PendingCounts(call, skus)
+	if cerr != nil && !errors.Is(cerr, reservation.ErrUnreadable) {
+		return nil, cerr
+	}
+	var waiting []reservation.SKU
+	for i, n := range counts {
+		if n > 0 {
+			waiting = append(waiting, skus[i])
+		}
+	}
+	return waiting, errors.Join(err, cerr)
 }
 
 func (s *Scanner) scanSKU(ctx context.Context, sku reservation.SKU) error {

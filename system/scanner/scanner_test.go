@@ -160,7 +160,7 @@ func TestADeadScannersClaimGoesToAnother(t *testing.T) {
 
 // R11.1: Redis may fail in any call; the scanner goes on when it is back.
 func TestAnOutageOfRedisIsOutlived(t *testing.T) {
-	for _, call := range []string{"activities", "claim"} {
+	for _, call := range []string{"activities", "count", "claim"} {
 		t.Run(call, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r, b := newRedis(5), &broker{}
@@ -193,6 +193,40 @@ func TestASKUThatFailsHoldsUpNoOther(t *testing.T) {
 	}
 }
 
+// What has nothing pending is not asked for what is due.
+func TestOnlyWhatWaitsIsClaimed(t *testing.T) {
+	r, b := newRedis(1), &broker{}
+	r.skus = []reservation.SKU{{ActivityID: 1, SKUID: 1}, item, {ActivityID: 2, SKUID: 1}}
+	if err := newScanner(t, r, b, nil).Scan(t.Context()); err != nil || len(r.claims) != 1 || r.left() != 0 {
+		t.Errorf("error %v, %d claims, %d pending", err, len(r.claims), r.left())
+	}
+}
+
+// A sale that is over is forgotten when it has been for long enough, and a
+// Redis that fails meanwhile is asked again.
+func TestWhatIsOverIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRedis(0)
+		ended := time.Now()
+		r.over = &ended
+		r.fail("forget", errors.New("down"))
+		stop := run(newScanner(t, r, &broker{}, nil))
+		defer stop()
+		time.Sleep(scanner.ConfigDefault.ForgetAfter - time.Second)
+		synctest.Wait()
+		listed := func() int { skus, _ := r.Activities(t.Context()); return len(skus) }
+		if listed() != 1 {
+			t.Error("forgotten too early")
+		}
+		r.fail("forget", nil)
+		time.Sleep(11 * time.Second)
+		synctest.Wait()
+		if listed() != 0 {
+			t.Error("not forgotten")
+		}
+	})
+}
+
 // An entry of the index that names no SKU keeps the scanner from none.
 func TestAnIndexEntryThatIsNoneHoldsUpNothing(t *testing.T) {
 	r, b := newRedis(5), &broker{}
@@ -205,6 +239,16 @@ func TestAnIndexEntryThatIsNoneHoldsUpNothing(t *testing.T) {
 type failsFor struct {
 	*redis
 	activity int64
+}
+
+func (f failsFor) PendingCounts(ctx context.Context, skus []reservation.SKU) ([]int64, error) {
+	counts, err := f.redis.PendingCounts(ctx, skus)
+	for i := range skus {
+		if skus[i].ActivityID == f.activity {
+			counts[i] = 1
+		}
+	}
+	return counts, err
 }
 
 func (f failsFor) ClaimDue(ctx context.Context, activity, sku int64, limit int, b reservation.Backoff) ([]reservation.Reservation, error) {
@@ -235,12 +279,13 @@ func TestADrainMarksWhatWasSent(t *testing.T) {
 
 func TestNewRefusesAConfigurationThatIsNone(t *testing.T) {
 	for rule, mend := range map[string]func(*scanner.Config){
-		"no poll":    func(c *scanner.Config) { c.Poll = 0 },
-		"no bound":   func(c *scanner.Config) { c.Call = 0 },
-		"no backoff": func(c *scanner.Config) { c.Backoff.Base = 0 },
-		"no range":   func(c *scanner.Config) { c.Backoff.Max = c.Backoff.Base - 1 },
-		"no time":    func(c *scanner.Config) { c.HandOverAfter = c.Backoff.Max - 1 },
-		"no attempt": func(c *scanner.Config) { c.HandOverAttempts = 0 },
+		"no poll":                      func(c *scanner.Config) { c.Poll = 0 },
+		"forgetting while clients ask": func(c *scanner.Config) { c.ForgetAfter = time.Second },
+		"no bound":                     func(c *scanner.Config) { c.Call = 0 },
+		"no backoff":                   func(c *scanner.Config) { c.Backoff.Base = 0 },
+		"no range":                     func(c *scanner.Config) { c.Backoff.Max = c.Backoff.Base - 1 },
+		"no time":                      func(c *scanner.Config) { c.HandOverAfter = c.Backoff.Max - 1 },
+		"no attempt":                   func(c *scanner.Config) { c.HandOverAttempts = 0 },
 	} {
 		p := params(newRedis(0), &broker{}, nil)
 		mend(&p.Config)

@@ -20,7 +20,8 @@ func KeysOf(activityID, skuID int64) Keys {
 // Prefix is common to all keys of the SKU.
 func (k Keys) Prefix() string { return k.prefix }
 
-// Meta is a HASH: status, version, starts_at, ends_at, expire_at, open_at.
+// Meta is a HASH: status, version, starts_at, ends_at, expire_at, open_at, and
+// closed_at once it was closed.
 func (k Keys) Meta() string { return k.prefix + "meta" }
 
 // Stock is a STRING: units that may be reserved.
@@ -46,6 +47,6 @@ func (k Keys) Request(requestID string) string { return k.prefix + "req:" + requ
 // Reservation is a HASH with the fields of 8.1 and activity_version.
 func (k Keys) Reservation(reservationID string) string { return k.prefix + "resv:" + reservationID }
 
-// ActivityIndexKey is a SET of "activity:sku" for every warmed activity, by
-// which scanners and gates find what to look after.
+// ActivityIndexKey is a SET of "activity:sku" for every warmed activity until
+// some time after its end, by which scanners and gates find what to look after.
 const ActivityIndexKey = "seckill:activities"
