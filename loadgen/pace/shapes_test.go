@@ -190,8 +190,8 @@ func TestParseSaysWhatIsWrong(t *testing.T) {
 // A Poisson process's counts in equal intervals vary as much as they are
 // large, and its gaps are exponential.
 func TestPoissonIsOne(t *testing.T) {
-	for seed := range uint64(4) {
-		const total = 200_000
+	for seed := range uint64(2) {
+		const total = 50_000
 		p, err := pace.NewPoisson(1000, total*time.Millisecond, seed)
 		if err != nil {
 			t.Fatal(err)
@@ -219,7 +219,7 @@ func TestPoissonIsOne(t *testing.T) {
 			}
 			last = at
 		}
-		if half := long / total; math.Abs(half-0.5) > 0.01 || math.Abs(sum/total-1) > 0.01 {
+		if half := long / total; math.Abs(half-0.5) > 0.02 || math.Abs(sum/total-1) > 0.02 {
 			t.Errorf("seed %d: %.3f of the gaps exceed the median of an exponential one, and they are %.3f ms long on average", seed, half, sum/total)
 		}
 	}
@@ -247,8 +247,8 @@ func TestPoissonHoldsAtTheBoundsOfItsCells(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range int64(4096) {
-		for e := time.Duration(i*int64(span)/4096) - 1; e <= time.Duration(i*int64(span)/4096)+1; e++ {
+	for i := range int64(512) {
+		for e := time.Duration(i*int64(span)/512) - 1; e <= time.Duration(i*int64(span)/512)+1; e++ {
 			due := p.Due(e)
 			if due > 0 && p.At(due-1) > e || due < p.Total() && p.At(due) <= e {
 				t.Fatalf("%d are due at %d, the last at %d", due, e, p.At(max(due, 1)-1))
