@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 	"syscall"
 
@@ -51,12 +52,31 @@ func run(ctx context.Context, root *cobra.Command) int {
 	return exitEnvironment
 }
 
+// build is the module's version, as the toolchain stamped it.
+func build() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	return info.Main.Version + " " + info.GoVersion
+}
+
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
-		Use:           "hotsku",
-		Short:         "Prove a flash-sale system on real stores, under load and faults",
+		Use:   "hotsku",
+		Short: "Prove a flash-sale system on real stores, under load and faults",
+		Long: `hotsku proves a flash-sale system on real stores, under load and faults: bench and chaos start their own servers, run the
+product, judge what it left and stop everything; up keeps servers for work by hand; load takes any URL.
+
+Exit codes: 0 pass or done, 1 violated or an SLO missed, 2 inconclusive or the environment failed, 64 bad command line.`,
+		Example: `  hotsku bench --rate 20000 --duration 5s
+  hotsku chaos run one-consumer-dies --seed 3
+  hotsku verify reports/out/20261111T000000.000Z-bench-7
+  eval "$(hotsku up --env)"; hotsku down
+  hotsku load --rate 2000 http://127.0.0.1:8080/`,
+		Version:       build(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          noArgs,

@@ -148,3 +148,13 @@ func TestNoFlagErrorSpeaksOfItsParser(t *testing.T) {
 		t.Errorf("%d flags were tried", tried)
 	}
 }
+
+// A person who has only the binary learns what it is for, and which build.
+func TestHelpAndVersion(t *testing.T) {
+	if code, out, errs := hotsku(t.Context(), "--help"); code != 0 || errs != "" || !strings.Contains(out, "Examples:\n") || !strings.Contains(out, "2 inconclusive") {
+		t.Errorf("--help: exit %d, %q, %s", code, errs, out)
+	}
+	if code, out, errs := hotsku(t.Context(), "--version"); code != 0 || errs != "" || !strings.HasPrefix(out, "hotsku version ") {
+		t.Errorf("--version: exit %d, %q, %q", code, out, errs)
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 	"syscall"
 
@@ -54,6 +55,15 @@ func run(ctx context.Context, root *cobra.Command) int {
 	return exitEnvironment
 }
 
+// build is the module's version, as the toolchain stamped it.
+func build() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	return info.Main.Version + " " + info.GoVersion
+}
+
 // oneLine has what was joined apart by "; ", and what one error says in several
 // lines by a space.
 func oneLine(err error) string {
@@ -85,6 +95,7 @@ Give secrets (--token-key, --redis-password) by environment or file: others can 
 		Example: `  seckill migrate --postgres "$DSN" --name-server 127.0.0.1:9876 --broker 127.0.0.1:10911
   seckill activity create --activity 10001 --sku 20001 --stock 10000 --postgres "$DSN" --redis 127.0.0.1:6379
   seckill access --listen 127.0.0.1:8080 --redis 127.0.0.1:6379 --name-server 127.0.0.1:9876`,
+		Version:       build(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          noArgs,

@@ -147,6 +147,13 @@ func TestDefaultAddressesDoNotCollide(t *testing.T) {
 	}
 }
 
+// A person who replays with "the new build" can ask which one it is.
+func TestVersion(t *testing.T) {
+	if code, out, errs := seckillRun(t, "--version"); code != 0 || errs != "" || !strings.HasPrefix(out, "seckill version ") || !strings.Contains(out, " go1.") {
+		t.Errorf("exit %d, %q, %q", code, out, errs)
+	}
+}
+
 // Help names every stage that may be switched off.
 func TestHelpNamesTheStages(t *testing.T) {
 	_, out, _ := seckillRun(t, "access", "--help")
