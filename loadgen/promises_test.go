@@ -50,7 +50,7 @@ func TestCountsAreExactEveryRun(t *testing.T) {
 				addr := answering(t, &s, func(n uint64) (string, error) { return answerTo(n, 200, ""), nil })
 				res := load(t, t.Context(), loadgen.Config{
 					Addrs: []string{addr}, Schedule: constant(t, tc.rate, tc.span), Conns: 10, Depth: 1,
-					Clock: faster{time.Now(), tc.times}, Timeout: time.Hour, CatchUp: time.Hour, Grace: time.Hour,
+					Clock: faster{time.Now(), tc.times}, Timeout: time.Hour, CatchUp: time.Hour, Grace: time.Hour, ConnectWait: time.Hour,
 				})
 				if res.Completed != tc.want {
 					t.Errorf("%d completed, want %d", res.Completed, tc.want)
