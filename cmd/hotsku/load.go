@@ -170,8 +170,11 @@ func (o *loadFlags) prepare(url string) (*loader, error) {
 	l.plan = summary.Plan{Request: verb + " " + url, Digest: hex.EncodeToString(digest[:8]), Shape: o.shape, RatePerS: o.rate, Duration: o.duration.String(),
 		Seed: o.seed, Users: o.users, Client: o.client, Conns: o.conns, Depth: o.depth, Timeout: o.timeout.String(), SLO: o.slo, LagLimit: o.lagLimit.String(), Shards: 1}
 	schedule, err := l.plan.Schedule()
-	if err != nil {
-		return nil, err
+	switch {
+	case err != nil && strings.ContainsAny(o.shape, ":+,"):
+		return nil, fmt.Errorf("--shape: %w", err)
+	case err != nil: // its figures are the other flags'
+		return nil, fmt.Errorf("--shape, --rate, --duration: %w", err)
 	}
 	if o.conns == 0 {
 		o.conns = connsFor(schedule)

@@ -165,8 +165,10 @@ func TestWarmOnlyWarmsWhatPostgresHas(t *testing.T) {
 	fails(t, with("activity", "create", "--warm-only"), 2, fmt.Sprint(id))
 	first := done(t, with("activity", "create", "--stock", "17", "--tokens", "15", "--for", "2h"))
 	lose()
-	if again := done(t, with("activity", "create", "--warm-only")); again != first {
-		t.Errorf("warmed %q, want %q", again, first)
+	// How many units have a token is PostgreSQL's own affair, which is not touched.
+	want := strings.Replace(first, ", 15 of them with an inventory token", "", 1)
+	if again := done(t, with("activity", "create", "--warm-only")); again != want || want == first {
+		t.Errorf("created %q, warmed %q", first, again)
 	}
 	if n, err := raw.Get(t.Context(), seckill.KeysOf(id, 8).Stock()).Int(); err != nil || n != 17 {
 		t.Errorf("stock is %d, %v", n, err)

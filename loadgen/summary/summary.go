@@ -5,6 +5,7 @@ package summary
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/hotsku/hotsku/loadgen"
@@ -161,7 +162,7 @@ func Of(res *loadgen.Result, plan Plan, index int, host string) (*Summary, error
 	}
 	for cause := range wire.Cause(wire.CauseCount) {
 		if n := res.Connections.Failed[cause]; n > 0 {
-			s.Connections["dial_"+cause.String()] = n
+			s.Connections["dial_"+strings.TrimPrefix(cause.String(), "dial_")] = n
 		}
 		if n := res.Connections.Lost[cause]; n > 0 && cause != wire.CauseNone {
 			s.Connections["lost_"+cause.String()] = n

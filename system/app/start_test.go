@@ -148,7 +148,7 @@ func TestARolesLife(t *testing.T) {
 		t.Errorf("ready line is %+v", access.Ready)
 	}
 	busy := w.cfg
-	busy.Listen = access.Listen
+	busy.OrdersListen = access.Listen
 	if err := run(t, busy, app.RoleOrders); err == nil || errors.Is(err, app.ErrConfig) || !strings.Contains(err.Error(), "--listen") {
 		t.Errorf("a port in use: %v", err)
 	}
