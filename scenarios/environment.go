@@ -33,9 +33,10 @@ func environment(roles []fleet.Role) rundir.Environment {
 
 // serverNice is what the servers give way by. One machine carries what a
 // deployment spreads over several: what nobody waits for yields to what an
-// answer waits for, and the report says so.
+// answer waits for, and the report says so. Orders must be there within
+// seconds, so their consumer and PostgreSQL give way to nobody.
 func serverNice() map[string]int {
-	return map[string]int{stack.PostgresName: 5, stack.BrokerName: 5, stack.NameServerName: 10}
+	return map[string]int{stack.BrokerName: 3, stack.NameServerName: 10}
 }
 
 func niceness(roles []fleet.Role) string {

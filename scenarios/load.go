@@ -110,8 +110,8 @@ func (r *runner) warmUp(ctx context.Context, addrs []string) error {
 // The warm-up: fewer units than requests, so that selling out is warm too.
 const (
 	warmUpRate     = 1500
-	warmUpDuration = 2 * time.Second
-	warmUpStock    = 2500
+	warmUpDuration = 4 * time.Second
+	warmUpStock    = 4000
 	warmUpLimit    = 20 * time.Second
 )
 

@@ -135,9 +135,9 @@ func invariantsAll() []string {
 // defaultFleet is the product as one small machine runs them.
 func defaultFleet(accesses int, chaosBuild bool) []fleet.Role {
 	roles := []fleet.Role{
-		{Name: "consumer", Kind: "consumer", Chaos: chaosBuild, Nice: 5},
+		{Name: "consumer", Kind: "consumer", Chaos: chaosBuild},
 		{Name: "scanner", Kind: "scanner", Chaos: chaosBuild, Nice: 10},
-		{Name: "outbox", Kind: "outbox", Chaos: chaosBuild, Nice: 10},
+		{Name: "outbox", Kind: "outbox", Chaos: chaosBuild, Nice: 15},
 	}
 	for i := range accesses {
 		roles = append(roles, fleet.Role{Name: fmt.Sprintf("access-%d", i+1), Kind: "access", Chaos: chaosBuild})

@@ -48,7 +48,7 @@ var ConfigDefault = Config{
 	Senders:        2,
 	SendLinger:     2 * time.Millisecond,
 	SendTimeout:    80 * time.Millisecond,
-	AnswerBudget:   60 * time.Millisecond,
+	AnswerBudget:   40 * time.Millisecond,
 }
 
 // Validate checks the bounds.
