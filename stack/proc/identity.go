@@ -72,7 +72,9 @@ type stat struct {
 	pid   int
 	state byte
 	ppid  int
-	start uint64
+	// session is the pid of the session's leader.
+	session int
+	start   uint64
 	// own and waited-for children's times
 	user, system time.Duration
 }
@@ -96,8 +98,9 @@ func parseStat(pid int, b []byte) (stat, error) {
 		return stat{}, fmt.Errorf("proc: malformed stat of %d", pid)
 	}
 	s := stat{pid: pid, state: f[0][0]}
-	var errs [6]error
+	var errs [7]error
 	s.ppid, errs[0] = strconv.Atoi(f[1])
+	s.session, errs[6] = strconv.Atoi(f[3])
 	s.start, errs[1] = strconv.ParseUint(f[19], 10, 64)
 	var ticks [4]int64
 	for k := range ticks { // utime, stime, cutime, cstime: fields 14 to 17

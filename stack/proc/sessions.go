@@ -48,12 +48,7 @@ func leaders(pid int) []int {
 		if err != nil {
 			continue
 		}
-		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", child))
-		if err != nil {
-			continue
-		}
-		// After the name: state, parent, group, session.
-		if f := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:])); len(f) > 3 && f[3] == field {
+		if st, err := readStat(child); err == nil && st.session == child {
 			out = append(out, child)
 		}
 	}
