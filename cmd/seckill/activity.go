@@ -188,15 +188,11 @@ func newActivityClose(o *options) *cobra.Command {
 				return err
 			}
 			defer redis.Close()
-			pool, err := o.migrated(cmd.Context(), "activity")
+			store, closePool, err := o.activities(cmd.Context())
 			if err != nil {
 				return err
 			}
-			defer pool.Close()
-			store, err := activity.New(pool, rand.New(rand.NewPCG(0, 0))) // draws nothing
-			if err != nil {
-				return err
-			}
+			defer closePool()
 			if err := redis.SetStatus(cmd.Context(), id, sku, seckill.ActivityClosed); errors.Is(err, reservation.ErrUnknownActivity) {
 				// Redis may have lost the sale; PostgreSQL says whether it was one.
 				if serr := sold(cmd.Context(), store, id, sku); serr != nil {
@@ -231,15 +227,11 @@ func newActivityShow(o *options) *cobra.Command {
 			if id <= 0 {
 				return usageError{errors.New("--activity must be a positive integer")}
 			}
-			pool, err := o.migrated(cmd.Context(), "activity")
+			store, closePool, err := o.activities(cmd.Context())
 			if err != nil {
 				return err
 			}
-			defer pool.Close()
-			store, err := activity.New(pool, rand.New(rand.NewPCG(0, 0))) // draws nothing
-			if err != nil {
-				return err
-			}
+			defer closePool()
 			summary, err := store.Show(cmd.Context(), id)
 			if err != nil {
 				return err
@@ -252,4 +244,18 @@ func newActivityShow(o *options) *cobra.Command {
 	o.postgresFlags(cmd.Flags())
 	cmd.Flags().Int64Var(&id, "activity", 0, "activity id")
 	return cmd
+}
+
+// activities opens the store of activities for commands that make no tokens.
+func (o *options) activities(ctx context.Context) (store *activity.Store, closePool func(), err error) {
+	pool, err := o.migrated(ctx, "activity")
+	if err != nil {
+		return nil, nil, err
+	}
+	store, err = activity.New(pool, rand.New(rand.NewPCG(0, 0))) // draws nothing
+	if err != nil {
+		pool.Close()
+		return nil, nil, err
+	}
+	return store, pool.Close, nil
 }
