@@ -33,6 +33,31 @@ func brokerAddr(t *testing.T) string {
 	return addr
 }
 
+// placed sends an order as a client does: UNAVAILABLE and RATE_LIMITED, as a
+// busy machine answers, decide nothing and are followed by the same request.
+func placed(t *testing.T, url, token, body string) (status int, answer []byte) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+token)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err = io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if status = resp.StatusCode; status != http.StatusServiceUnavailable && status != http.StatusTooManyRequests || time.Now().After(deadline) {
+			return status, answer
+		}
+	}
+}
+
 // A sale is prepared by commands alone, sold from over HTTP with a minted
 // token, shown and closed.
 func TestASaleByCommands(t *testing.T) {
@@ -87,20 +112,9 @@ func TestASaleByCommands(t *testing.T) {
 		t.Fatalf("ready line is %s, %v", line, err)
 	}
 	token := strings.TrimSpace(done(t, with("token", "--user", "5", "--activity", act)))
-	req, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+ready.Listen+"/v1/seckill/orders",
-		strings.NewReader(fmt.Sprintf(`{"activity_id":%s,"sku_id":8,"request_id":"r","quantity":1}`, act)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+token)
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	body, _ := io.ReadAll(resp.Body)
-	resp.Body.Close()
-	if resp.StatusCode != 202 {
-		t.Errorf("bought: %d %s", resp.StatusCode, body)
+	if status, body := placed(t, "http://"+ready.Listen+"/v1/seckill/orders", token,
+		fmt.Sprintf(`{"activity_id":%s,"sku_id":8,"request_id":"r","quantity":1}`, act)); status != 202 {
+		t.Errorf("bought: %d %s", status, body)
 	}
 	fails(t, with("orders", "--listen", ready.Listen), 2, "choose another with --listen")
 
