@@ -14,8 +14,11 @@ type Fault interface {
 	Name() string
 	// Target is what it breaks.
 	Target() string
-	// Setup prepares it before the target works, and before any traffic.
+	// Setup prepares it when the target works, before the load.
 	Setup(ctx context.Context) error
+	// Works is nil if the target works, as far as one can ask it. A fault of
+	// what is broken already would prove nothing.
+	Works(ctx context.Context) error
 	// Inject breaks the target, or lets it break by itself.
 	Inject(ctx context.Context) error
 	// WaitUntilItBites returns what it hit.
@@ -23,7 +26,8 @@ type Fault interface {
 	// Heal takes the fault away, so that it cannot bite any more. It is called
 	// after an Inject that failed, too.
 	Heal(ctx context.Context) error
-	// WaitUntilHealed returns when the target works again.
+	// WaitUntilHealed returns when the target works again; then Works says so,
+	// too.
 	WaitUntilHealed(ctx context.Context) error
 }
 
@@ -46,14 +50,20 @@ func (l Limits) Validate() error {
 var (
 	// ErrNoBite says that the fault did not bite in time.
 	ErrNoBite = errors.New("the fault did not bite")
+	// ErrUnfit says that the target did not work before the fault.
+	ErrUnfit = errors.New("the target did not work before the fault")
 	// ErrNotHealed says that the target does not work again.
 	ErrNotHealed = errors.New("the fault was not healed")
 )
 
 // Drive takes a fault that was set up through its life and notes each step.
-// Whatever happens, also when ctx ends, it heals what it broke before it
+// A target that does not work is left alone. Whatever happens, also when ctx ends, it heals what it broke before it
 // returns. One that was cut short by ctx is ctx's error.
 func Drive(ctx context.Context, f Fault, limits Limits, t *Timeline) error {
+	if err := works(ctx, f); err != nil {
+		t.Add(f.Name(), f.Target(), "did not work before", nil, err.Error())
+		return fmt.Errorf("%s: %w: %w", f.Name(), ErrUnfit, err)
+	}
 	err := strike(ctx, f, limits, t)
 	if err != nil && !errors.Is(err, ErrNoBite) {
 		t.Add(f.Name(), f.Target(), "failed", nil, err.Error())
@@ -102,6 +112,19 @@ func heal(ctx context.Context, f Fault, t *Timeline) error {
 	if err := f.WaitUntilHealed(ctx); err != nil {
 		return err
 	}
+	if err := works(ctx, f); err != nil {
+		return err
+	}
 	t.Add(f.Name(), f.Target(), "healed", nil, "")
 	return nil
+}
+
+// worksTimeout bounds one question to a target: one that is frozen answers
+// nothing.
+const worksTimeout = 5 * time.Second
+
+func works(ctx context.Context, f Fault) error {
+	ctx, cancel := context.WithTimeout(ctx, worksTimeout)
+	defer cancel()
+	return f.Works(ctx)
 }

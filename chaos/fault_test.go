@@ -27,6 +27,7 @@ func (s *script) do(ctx context.Context, step string) error {
 func (s *script) Name() string                     { return "fault" }
 func (s *script) Target() string                   { return "target" }
 func (s *script) Setup(ctx context.Context) error  { return s.do(ctx, "setup") }
+func (s *script) Works(ctx context.Context) error  { return s.do(ctx, "works") }
 func (s *script) Inject(ctx context.Context) error { return s.do(ctx, "inject") }
 func (s *script) WaitUntilItBites(ctx context.Context) (map[string]int64, string, error) {
 	return map[string]int64{"killed": 2}, "twice", s.do(ctx, "bite")
@@ -43,10 +44,21 @@ var errBroken = errors.New("broken")
 
 func fail(context.Context) error { return errBroken }
 
+// failAgain is fine the first time.
+func failAgain() func(context.Context) error {
+	calls := 0
+	return func(context.Context) error {
+		if calls++; calls > 1 {
+			return errBroken
+		}
+		return nil
+	}
+}
+
 var quick = Limits{Bite: time.Minute, Down: time.Millisecond, Heal: time.Minute}
 
 func TestDrive(t *testing.T) {
-	all := []string{"inject", "bite", "heal", "healed"}
+	all := []string{"works", "inject", "bite", "heal", "healed", "works"}
 	for _, c := range []struct {
 		rule   string
 		on     map[string]func(context.Context) error
@@ -72,18 +84,24 @@ func TestDrive(t *testing.T) {
 			events: []string{"injected", "failed", "healing", "healed"}},
 		{rule: "an inject that failed halfway is healed",
 			on:     map[string]func(context.Context) error{"inject": fail},
-			limits: quick, is: errBroken, steps: []string{"inject", "heal", "healed"},
+			limits: quick, is: errBroken, steps: []string{"works", "inject", "heal", "healed", "works"},
 			events: []string{"failed", "healing", "healed"}},
 		{rule: "a heal that fails is an error", on: map[string]func(context.Context) error{"heal": fail},
-			limits: quick, is: errBroken, steps: []string{"inject", "bite", "heal"},
+			limits: quick, is: errBroken, steps: []string{"works", "inject", "bite", "heal"},
 			events: []string{"injected", "bit", "not healed"}},
 		{rule: "a target that does not recover is an error",
 			on:     map[string]func(context.Context) error{"healed": untilDone},
-			limits: Limits{Bite: time.Minute, Heal: time.Millisecond}, is: context.DeadlineExceeded, steps: all,
+			limits: Limits{Bite: time.Minute, Heal: time.Millisecond}, is: context.DeadlineExceeded, steps: all[:5],
+			events: []string{"injected", "bit", "healing", "not healed"}},
+		{rule: "a target that does not work before is left alone", on: map[string]func(context.Context) error{"works": fail},
+			limits: quick, is: ErrUnfit, not: ErrNoBite, steps: []string{"works"},
+			events: []string{"did not work before"}},
+		{rule: "a target that was healed and does not work is an error", on: map[string]func(context.Context) error{"works": failAgain()},
+			limits: quick, is: errBroken, not: ErrUnfit, steps: all,
 			events: []string{"injected", "bit", "healing", "not healed"}},
 		{rule: "a heal that fails does not hide that it did not bite",
 			on:     map[string]func(context.Context) error{"bite": untilDone, "heal": fail},
-			limits: Limits{Bite: time.Millisecond, Heal: time.Minute}, is: ErrNoBite, steps: []string{"inject", "bite", "heal"},
+			limits: Limits{Bite: time.Millisecond, Heal: time.Minute}, is: ErrNoBite, steps: []string{"works", "inject", "bite", "heal"},
 			events: []string{"injected", "did not bite", "not healed"}},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
@@ -142,7 +160,7 @@ func TestDriveHealsWhenItsContextEnds(t *testing.T) {
 			if !errors.Is(err, context.Canceled) || errors.Is(err, ErrNoBite) {
 				t.Errorf("error is %v, want that it was cancelled", err)
 			}
-			if !slices.Equal(f.steps[len(f.steps)-2:], []string{"heal", "healed"}) {
+			if !slices.Equal(f.steps[len(f.steps)-3:], []string{"heal", "healed", "works"}) {
 				t.Errorf("steps were %v, want it healed", f.steps)
 			}
 		})

@@ -10,6 +10,8 @@ import (
 // Killable is a process that can be ended from outside.
 type Killable interface {
 	Name() string
+	// Works is nil if it is ready.
+	Works(ctx context.Context) error
 	// Kill ends it by SIGKILL.
 	Kill() error
 	// Ended is closed when the process, as last started, has ended.
@@ -45,6 +47,9 @@ func (k *KillAtMoment) Target() string { return k.Process.Name() }
 
 // Setup has nothing to prepare.
 func (k *KillAtMoment) Setup(context.Context) error { return nil }
+
+// Works is nil if the process is ready.
+func (k *KillAtMoment) Works(ctx context.Context) error { return k.Process.Works(ctx) }
 
 // Inject waits for the moment and kills.
 func (k *KillAtMoment) Inject(ctx context.Context) error {

@@ -13,8 +13,8 @@ import (
 	"github.com/hotsku/hotsku/system/seckill"
 )
 
-// Armable is a process of a chaos build whose fault points can be armed
-// before it starts.
+// Armable is a process of a chaos build, whose fault points are armed as it
+// starts.
 type Armable interface {
 	Name() string
 	// Arm has the next start armed with spec; hits are noted in file.
@@ -23,10 +23,13 @@ type Armable interface {
 	Ended() <-chan struct{}
 	// EndSignal is the signal that ended it, 0 if none did.
 	EndSignal() syscall.Signal
+	// Works is nil if it is ready.
+	Works(ctx context.Context) error
 	// Stop ends it in order; an error says that it had to be killed. It is no
 	// error if it has ended.
 	Stop(ctx context.Context) error
-	// Restart starts it again, unarmed, and returns when it is ready.
+	// Restart starts it again, armed if Arm was called since, and returns when
+	// it is ready.
 	Restart(ctx context.Context) error
 }
 
@@ -45,11 +48,17 @@ func (k *KillAtPoint) Name() string { return "kill@" + string(k.Point) }
 // Target is the process.
 func (k *KillAtPoint) Target() string { return k.Process.Name() }
 
-// Setup arms the process; it must not run yet.
-func (k *KillAtPoint) Setup(context.Context) error {
+// Setup starts the process again, armed: what it did before does not count.
+func (k *KillAtPoint) Setup(ctx context.Context) error {
+	if err := k.Process.Stop(ctx); err != nil {
+		return err
+	}
 	k.Process.Arm(fmt.Sprintf("%s=kill@%d", k.Point, k.At), k.HitFile)
-	return nil
+	return k.Process.Restart(ctx)
 }
+
+// Works is nil if the process is ready.
+func (k *KillAtPoint) Works(ctx context.Context) error { return k.Process.Works(ctx) }
 
 // Inject does nothing: the armed process meets its point by itself.
 func (k *KillAtPoint) Inject(context.Context) error { return nil }

@@ -23,14 +23,19 @@ type process struct {
 	signal      syscall.Signal
 	calls       []string
 	stopErr     error
+	unfit       error
 }
 
 func newProcess() *process { return &process{ended: make(chan struct{})} }
 
-func (p *process) Name() string              { return "access-1" }
-func (p *process) Arm(spec, file string)     { p.armed, p.file = spec, file }
-func (p *process) Ended() <-chan struct{}    { return p.ended }
-func (p *process) EndSignal() syscall.Signal { return p.signal }
+func (p *process) Name() string { return "access-1" }
+func (p *process) Arm(spec, file string) {
+	p.armed, p.file = spec, file
+	p.calls = append(p.calls, "arm")
+}
+func (p *process) Works(context.Context) error { return p.unfit }
+func (p *process) Ended() <-chan struct{}      { return p.ended }
+func (p *process) EndSignal() syscall.Signal   { return p.signal }
 
 func (p *process) end(s syscall.Signal) {
 	p.signal = s
@@ -81,6 +86,12 @@ func TestKillAtPointArmsItsProcess(t *testing.T) {
 	}
 	if p.armed != "access.after-reserve=kill@200" || p.file != k.HitFile {
 		t.Errorf("armed with %q and file %q", p.armed, p.file)
+	}
+	if !slices.Equal(p.calls, []string{"stop", "arm", "restart"}) {
+		t.Errorf("calls were %v: what it did before must not count", p.calls)
+	}
+	if p.unfit = errBroken; !errors.Is(k.Works(t.Context()), errBroken) {
+		t.Error("a process that does not work is taken for one that does")
 	}
 	if k.Name() != "kill@access.after-reserve" || k.Target() != "access-1" {
 		t.Errorf("it is %s of %s", k.Name(), k.Target())

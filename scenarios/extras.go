@@ -134,10 +134,10 @@ func edgeFunnel(access counted) []rundir.FunnelStage {
 }
 
 // membersServing are the addresses of members of a kind.
-func (r *runner) membersServing(kind string, but map[string]bool) ([]string, error) {
+func (r *runner) membersServing(kind string) ([]string, error) {
 	var addrs []string
 	for _, m := range r.fleet.Members() {
-		if m.Kind() == kind && !but[m.Name()] {
+		if m.Kind() == kind {
 			addrs = append(addrs, m.Listen())
 		}
 	}

@@ -70,7 +70,7 @@ const visitEvery = 10 * time.Millisecond
 // visitors has buyers ask, pay and cancel while the load lasts, if the fleet
 // has processes that serve them.
 func (r *runner) visitors(ctx context.Context) error {
-	addrs, err := r.membersServing("orders", nil)
+	addrs, err := r.membersServing("orders")
 	if err != nil {
 		return nil // none: then nobody comes
 	}
@@ -89,9 +89,9 @@ func (r *runner) visitors(ctx context.Context) error {
 	return nil
 }
 
-// warmUp sells another activity through the processes that no fault waits in,
-// so that compilers, plans and connections are not what the first second
-// measures. It is not judged.
+// warmUp sells another activity before any fault is set up, so that compilers,
+// plans and connections are not what the first second measures. It is not
+// judged.
 func (r *runner) warmUp(ctx context.Context, addrs []string) error {
 	schedule, err := pace.NewConstant(warmUpRate, warmUpDuration)
 	if err != nil {

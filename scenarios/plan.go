@@ -40,14 +40,14 @@ const gateLag = 200 * time.Millisecond
 func (s *Scenario) plan(seed uint64, command, sloMode string, scheduled int64, now time.Time) *rundir.Plan {
 	p := &rundir.Plan{
 		Schema: rundir.PlanSchema, Name: s.Name, Seed: seed, Scheme: "redis-mq-token", Command: command, CreatedAt: now.UTC(),
-		Activities: []rundir.Activity{{ActivityID: activityID, SKUID: skuID, Stock: s.Load.Stock, Tokens: s.Load.Stock,
-			Version: 1, StartsAt: now.UTC(), EndsAt: now.UTC().Add(saleLength)}},
+		Activities: []rundir.Activity{{ActivityID: activityID, SKUID: skuID, Stock: s.Load.Stock, Tokens: s.Sale.tokens(s.Load.Stock),
+			Version: 1, Resell: s.Sale.Resell, StartsAt: now.UTC(), EndsAt: now.UTC().Add(s.Sale.length())}},
 		Workload: workload(seed),
 		Load: rundir.LoadPlan{RatePerS: s.Load.RatePerS, DurationMS: s.Load.Duration.Milliseconds(), Scheduled: scheduled,
 			Connections: s.Load.Connections, Depth: s.Load.Depth, TimeoutMS: s.Load.Timeout.Milliseconds()},
 		SLOs: s.SLOs, SLOMode: sloMode,
 		Limits:     rundir.Limits{SendLagP99MS: sendLagP99Limit, ConvergeMS: s.Converge.Milliseconds(), GateLagMS: gateLag.Milliseconds()},
-		Invariants: s.Invariants, LossContracts: []string{},
+		Invariants: s.Invariants, LossContracts: s.LossContracts,
 	}
 	if len(s.SLOs) == 0 {
 		p.Limits.SendLagP99MS = sendLagP99LimitUnjudged
@@ -55,9 +55,12 @@ func (s *Scenario) plan(seed uint64, command, sloMode string, scheduled int64, n
 	if p.SLOs == nil {
 		p.SLOs = []rundir.SLO{}
 	}
+	if p.LossContracts == nil {
+		p.LossContracts = []string{}
+	}
 	for _, f := range s.Faults {
 		for _, must := range f.Must {
-			must.Fault = f.name()
+			must.Fault = f.Kind.name()
 			p.MustHits = append(p.MustHits, must)
 		}
 	}

@@ -60,7 +60,7 @@ type runner struct {
 	fleet    *fleet.Fleet
 	stores   *snapshot.Stores
 	faults   []chaos.Fault
-	armed    map[string]bool // members a fault waits in
+	dials    stack.Addresses // what the product dials
 	loading  chan struct{}   // closed when the load begins
 }
 
@@ -82,7 +82,7 @@ func Run(ctx context.Context, s Scenario, o Options) (run *rundir.Run, err error
 	if err := prepareDir(o.Dir); err != nil {
 		return nil, err
 	}
-	r := &runner{s: &s, o: o, dir: o.Dir, armed: map[string]bool{}, loading: make(chan struct{})}
+	r := &runner{s: &s, o: o, dir: o.Dir, loading: make(chan struct{})}
 	if err := r.evidence(ctx, schedule); err != nil {
 		return nil, err
 	}
@@ -132,7 +132,7 @@ func (r *runner) evidence(ctx context.Context, schedule pace.Schedule) (err erro
 	if err := r.startFleet(ctx, schedule); err != nil {
 		return err
 	}
-	addrs, err := r.membersServing("access", nil)
+	addrs, err := r.membersServing("access")
 	if err != nil {
 		return err
 	}
@@ -175,6 +175,7 @@ func (r *runner) startServers(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	r.dials = r.stack.Addresses()
 	for _, s := range r.stack.Servers() {
 		r.timeline.Add("bench", s.Name(), "started", nil, s.Addr())
 	}
@@ -189,7 +190,7 @@ func (r *runner) startFleet(ctx context.Context, schedule pace.Schedule) (err er
 	if _, err := crand.Read(r.key.Secret); err != nil {
 		return fmt.Errorf("draw a token key: %w", err)
 	}
-	r.fleet, err = fleet.New(fleet.Config{Binaries: r.o.Binaries, Addresses: r.stack.Addresses(),
+	r.fleet, err = fleet.New(fleet.Config{Binaries: r.o.Binaries, Addresses: r.dials,
 		TokenKey: r.key.ID + ":" + hex.EncodeToString(r.key.Secret), LogDir: r.dir.Logs(), Seed: r.o.Seed,
 		StartTimeout: 30 * time.Second, StopGrace: 15 * time.Second})
 	if err != nil {
@@ -199,9 +200,6 @@ func (r *runner) startFleet(ctx context.Context, schedule pace.Schedule) (err er
 		if _, err := r.fleet.Add(role); err != nil {
 			return err
 		}
-	}
-	if err := r.armFaults(ctx); err != nil {
-		return err
 	}
 	if _, err := r.fleet.Run(ctx, "migrate"); err != nil {
 		return err
@@ -214,10 +212,9 @@ func (r *runner) startFleet(ctx context.Context, schedule pace.Schedule) (err er
 	if r.stores, err = r.openStores(r.plan.Activities, nil); err != nil {
 		return err
 	}
-	for _, sale := range []struct{ activity, stock int64 }{{warmUpActivityID, warmUpStock}, {activityID, r.s.Load.Stock}} {
-		if _, err := r.fleet.Run(ctx, "activity", "create", "--activity", strconv.FormatInt(sale.activity, 10),
-			"--sku", strconv.Itoa(skuID), "--stock", strconv.FormatInt(sale.stock, 10), "--price-cents", strconv.Itoa(priceCents),
-			"--starts", now.UTC().Format(time.RFC3339), "--for", saleLength.String()); err != nil {
+	warmUp := rundir.Activity{ActivityID: warmUpActivityID, SKUID: skuID, Stock: warmUpStock, Tokens: warmUpStock, StartsAt: now, EndsAt: now.Add(saleLength)}
+	for _, a := range append([]rundir.Activity{warmUp}, r.plan.Activities...) {
+		if err := r.create(ctx, a); err != nil {
 			return err
 		}
 	}
@@ -228,31 +225,42 @@ func (r *runner) startFleet(ctx context.Context, schedule pace.Schedule) (err er
 		r.timeline.Add("bench", m.Name(), "started", nil, m.Listen())
 	}
 	r.o.Progress.Phase("warming up")
-	unarmed, err := r.membersServing("access", r.armed)
+	addrs, err := r.membersServing("access")
 	if err != nil {
 		return err
 	}
-	if err := r.warmUp(ctx, unarmed); err != nil {
+	if err := r.warmUp(ctx, addrs); err != nil {
+		return err
+	}
+	if err := r.setUpFaults(ctx); err != nil {
 		return err
 	}
 	return rundir.WriteJSON(r.dir.Plan(), r.plan)
 }
 
-func (r *runner) armFaults(ctx context.Context) error {
+// create makes an activity as an operator does.
+func (r *runner) create(ctx context.Context, a rundir.Activity) error {
+	number := func(n int64) string { return strconv.FormatInt(n, 10) }
+	_, err := r.fleet.Run(ctx, "activity", "create", "--activity", number(a.ActivityID), "--sku", number(a.SKUID),
+		"--stock", number(a.Stock), "--tokens", number(a.Tokens), "--price-cents", strconv.Itoa(priceCents),
+		"--starts", a.StartsAt.UTC().Format(time.RFC3339), "--for", a.EndsAt.Sub(a.StartsAt).String(), "--resell="+strconv.FormatBool(a.Resell))
+	return err
+}
+
+// setUpFaults builds the faults into what runs now.
+func (r *runner) setUpFaults(ctx context.Context) error {
 	for i, f := range r.s.Faults {
-		fault, err := f.build(site{members: r.fleet.Members(), hitFile: filepath.Join(r.dir.Logs(), fmt.Sprintf("faultpoint-%d.jsonl", i+1)),
-			rng: rand.New(rand.NewPCG(r.o.Seed, uint64(i))), load: r.loading})
+		fault, err := f.Kind.build(site{fleet: r.fleet, stack: r.stack, dials: r.dials, plan: r.plan,
+			hitFile: filepath.Join(r.dir.Logs(), fmt.Sprintf("faultpoint-%d.jsonl", i+1)),
+			rng:     rand.New(rand.NewPCG(r.o.Seed, uint64(i))), load: r.loading})
 		if err != nil {
 			return err
 		}
 		if err := fault.Setup(ctx); err != nil {
 			return fmt.Errorf("set up %s: %w", fault.Name(), err)
 		}
+		r.timeline.Add("bench", fault.Target(), "fault set up", nil, fault.Name())
 		r.faults = append(r.faults, fault)
-		if f.Kill != (KillPoint{}) { // else it waits outside
-			r.timeline.Add("bench", fault.Target(), "armed", nil, fault.Name())
-			r.armed[fault.Target()] = true
-		}
 	}
 	return nil
 }

@@ -193,7 +193,7 @@ func TestRunCancelledDuringTheLoad(t *testing.T) {
 	s := small()
 	s.Load.Duration = time.Minute // it ends by the cancellation alone
 	s.Faults[0].Limits.Bite = time.Minute
-	s.Faults[0].Kill.At = 1 << 40 // it waits for its bite until then
+	change(&s, func(k *KillPoint) { k.At = 1 << 40 }) // it waits for its bite until then
 	run, err := Run(ctx, s, Options{Dir: dir, Seed: 1, SLOMode: rundir.SLOReport, Progress: w, Binaries: product(t)})
 	if run != nil || !errors.Is(err, context.Canceled) || errors.Is(err, ErrLeft) || strings.Contains(err.Error(), "was killed") {
 		t.Fatalf("run %v, error %v; want that it was cancelled and ended in order", run, err)

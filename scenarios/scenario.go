@@ -3,6 +3,7 @@ package scenarios
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/hotsku/hotsku/loadgen/pace"
@@ -18,12 +19,48 @@ type Scenario struct {
 	Tags []string
 
 	Load   Load
+	Sale   Sale
 	Fleet  []fleet.Role
 	Faults []Fault
 
-	Invariants []string
-	SLOs       []rundir.SLO
-	Converge   time.Duration // from the last answer to quiescence, at most
+	Invariants    []string
+	LossContracts []string // declared losses its run may use (verify)
+	SLOs          []rundir.SLO
+	Converge      time.Duration // from the last answer to quiescence, at most
+}
+
+// Sale is what differs from a plain sale; its zero value is one.
+type Sale struct {
+	Tokens int64         // inventory tokens, where they are fewer than the stock; 0: as many
+	Resell bool          // a cancelled or expired order's unit is sold again
+	Length time.Duration // from its start, shortly before the warm-up; 0: longer than any load
+}
+
+// Validate says in one line what is wrong with a sale of a load's stock, or
+// nil.
+func (s Sale) Validate(stock int64) error {
+	switch {
+	case s.Tokens < 0 || s.Tokens > stock:
+		return fmt.Errorf("%d tokens for a stock of %d: must be at most as many", s.Tokens, stock)
+	case s.Length < 0:
+		return fmt.Errorf("a sale of %v", s.Length)
+	}
+	return nil
+}
+
+// tokens are how many inventory tokens are made for a stock.
+func (s Sale) tokens(stock int64) int64 {
+	if s.Tokens > 0 {
+		return s.Tokens
+	}
+	return stock
+}
+
+func (s Sale) length() time.Duration {
+	if s.Length > 0 {
+		return s.Length
+	}
+	return saleLength
 }
 
 // Load is what is offered, open loop, on how much stock.
@@ -80,6 +117,9 @@ func (s *Scenario) Validate() error {
 	}
 	err := s.Load.Validate()
 	if err == nil {
+		err = s.Sale.Validate(s.Load.Stock)
+	}
+	if err == nil {
 		err = verify.CheckSLOs(s.SLOs)
 	}
 	if err == nil {
@@ -92,34 +132,30 @@ func (s *Scenario) Validate() error {
 }
 
 func (s *Scenario) checkFleet() error {
-	kinds, armed := map[string]string{}, map[string]bool{}
+	names := map[string]bool{}
 	for _, role := range s.Fleet {
-		if kinds[role.Name] != "" {
+		if names[role.Name] {
 			return fmt.Errorf("two roles are named %q", role.Name)
 		}
-		kinds[role.Name] = role.Kind
+		names[role.Name] = true
 	}
+	faults := map[string]bool{}
 	for _, f := range s.Faults {
 		if err := f.Validate(); err != nil {
-			return fmt.Errorf("%s: %w", f.name(), err)
+			return fmt.Errorf("a fault: %w", err)
 		}
-		if err := f.fits(kinds, s.Load.Duration); err != nil {
-			return fmt.Errorf("%s: %w", f.name(), err)
+		name := f.Kind.name()
+		if faults[name] {
+			return fmt.Errorf("two faults are named %s: the timeline could not tell them apart", name)
 		}
-		armed[f.Kill.Member] = true
-	}
-	serving, warm := 0, 0
-	for name, kind := range kinds {
-		if kind != "access" {
-			continue
-		}
-		serving++
-		if !armed[name] {
-			warm++
+		faults[name] = true
+		if err := f.Kind.fits(s); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	if warm == 0 {
-		return errors.New("the fleet needs an access process that no fault waits in, to warm up")
+	serving := s.processes("access")
+	if serving == 0 {
+		return errors.New("the fleet needs an access process")
 	}
 	if s.Load.Connections < serving {
 		return fmt.Errorf("%d connections for %d access processes: must be one each at least", s.Load.Connections, serving)
@@ -127,38 +163,26 @@ func (s *Scenario) checkFleet() error {
 	return nil
 }
 
+// processes is how many of the fleet are of a kind.
+func (s *Scenario) processes(kind string) int {
+	n := 0
+	for _, role := range s.Fleet {
+		if role.Kind == kind {
+			n++
+		}
+	}
+	return n
+}
+
+// hasProcess is an error if no process of the fleet has the name.
+func (s *Scenario) hasProcess(name string) error {
+	if !slices.ContainsFunc(s.Fleet, func(r fleet.Role) bool { return r.Name == name }) {
+		return fmt.Errorf("the fleet has no process %q", name)
+	}
+	return nil
+}
+
 // invariantsAll are what this build checks in every run.
 func invariantsAll() []string {
 	return []string{"I1", "I2", "I3", "I4", "I5", "I6", "I7", "I9", "I14", "I15"}
-}
-
-// defaultFleet is the product as one small machine runs them.
-func defaultFleet(accesses int, chaosBuild bool) []fleet.Role {
-	roles := []fleet.Role{
-		{Name: "consumer", Kind: "consumer", Chaos: chaosBuild},
-		{Name: "scanner", Kind: "scanner", Chaos: chaosBuild, Nice: 10},
-		{Name: "outbox", Kind: "outbox", Chaos: chaosBuild, Nice: 15},
-	}
-	for i := range accesses {
-		roles = append(roles, fleet.Role{Name: fmt.Sprintf("access-%d", i+1), Kind: "access", Chaos: chaosBuild})
-	}
-	return roles
-}
-
-// twoOfEach is the product with two processes a role, as it runs where no
-// process may be missed. What is idle otherwise looks often enough to be in
-// the midst of something whenever it dies.
-func twoOfEach() []fleet.Role {
-	var roles []fleet.Role
-	for i := range 2 {
-		name := func(kind string) string { return fmt.Sprintf("%s-%d", kind, i+1) }
-		roles = append(roles,
-			fleet.Role{Name: name("access"), Kind: "access", Chaos: true},
-			fleet.Role{Name: name("consumer"), Kind: "consumer", Chaos: true, Nice: 5},
-			fleet.Role{Name: name("scanner"), Kind: "scanner", Chaos: true, Nice: 10},
-			fleet.Role{Name: name("outbox"), Kind: "outbox", Chaos: true, Nice: 10},
-			fleet.Role{Name: name("orders"), Kind: "orders", Chaos: true, Nice: 5},
-			fleet.Role{Name: name("reconcile"), Kind: "reconcile", Args: []string{"--reconcile-every", "250ms"}, Chaos: true, Nice: 15})
-	}
-	return roles
 }

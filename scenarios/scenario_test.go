@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/hotsku/hotsku/chaos"
 	"github.com/hotsku/hotsku/scenarios/fleet"
+	"github.com/hotsku/hotsku/stack"
 	"github.com/hotsku/hotsku/system/seckill"
 	"github.com/hotsku/hotsku/verify/rundir"
 )
@@ -28,13 +30,20 @@ func small() Scenario {
 		Name: "small", Doc: "a kill", Tags: []string{"smoke"},
 		Load:  Load{RatePerS: 500, Duration: 2 * time.Second, Stock: 100, Connections: 4, Depth: 16, Timeout: time.Second},
 		Fleet: defaultFleet(2, true),
-		Faults: []Fault{{Kill: KillPoint{Member: "access-2", Point: seckill.FaultAccessAfterSend, At: 3},
+		Faults: []Fault{{Kind: KillPoint{Member: "access-2", Point: seckill.FaultAccessAfterSend, At: 3},
 			Limits: chaos.Limits{Bite: time.Second, Down: time.Second, Heal: time.Second},
 			Must:   []rundir.MustHit{{Hit: "killed", AtLeast: 1}}}},
 		Invariants: []string{"I1", "I2"},
 		SLOs:       []rundir.SLO{{Name: "fast", Metric: "latency_ms.all.p99", Op: "<", Target: 100}},
 		Converge:   10 * time.Second,
 	}
+}
+
+// change changes the first fault.
+func change(s *Scenario, f func(*KillPoint)) {
+	kill := s.Faults[0].Kind.(KillPoint)
+	f(&kill)
+	s.Faults[0].Kind = kill
 }
 
 // one is a fault of a kind's processes.
@@ -56,26 +65,28 @@ func TestScenarioValidate(t *testing.T) {
 		{"needs a load that can be offered", func(s *Scenario) { s.Load.RatePerS = 0 }, "scenario small: rate 0"},
 		{"names SLOs that verify can measure", func(s *Scenario) { s.SLOs[0].Metric = "latency_ms.all.p42" }, `metric "latency_ms.all.p42" is no figure`},
 		{"names roles once", func(s *Scenario) { s.Fleet = append(s.Fleet, fleet.Role{Name: "consumer", Kind: "consumer"}) }, `two roles are named "consumer"`},
-		{"breaks a process it has", func(s *Scenario) { s.Faults[0].Kill.Member = "access-3" }, `no process "access-3"`},
-		{"breaks at a point there is", func(s *Scenario) { s.Faults[0].Kill.Point = "access.lunch" }, `fault point "access.lunch" is not known`},
-		{"breaks at a hit that is counted", func(s *Scenario) { s.Faults[0].Kill.At = 0 }, "hit 0 of the point"},
+		{"breaks a process it has", func(s *Scenario) { change(s, func(k *KillPoint) { k.Member = "access-3" }) }, `no process "access-3"`},
+		{"breaks at a point there is", func(s *Scenario) { change(s, func(k *KillPoint) { k.Point = "access.lunch" }) }, `fault point "access.lunch" is not known`},
+		{"breaks at a hit that is counted", func(s *Scenario) { change(s, func(k *KillPoint) { k.At = 0 }) }, "hit 0 of the point"},
 		{"says what its fault must hit", func(s *Scenario) { s.Faults[0].Must = nil }, "must say what it must hit"},
-		{"breaks in one way at a time", func(s *Scenario) { s.Faults[0].KillOne = one("access") }, "is of one kind"},
-		{"breaks in some way", func(s *Scenario) { s.Faults[0].Kill = KillPoint{} }, "is of one kind"},
-		{"kills one of several", func(s *Scenario) { s.Faults[0].Kill, s.Faults[0].KillOne = KillPoint{}, one("scanner") }, `1 processes of kind "scanner"`},
+		{"breaks in some way", func(s *Scenario) { s.Faults[0].Kind = nil }, "is of a kind"},
+		{"kills one of several", func(s *Scenario) { s.Faults[0].Kind = one("scanner") }, `1 processes of kind "scanner"`},
 		{"kills while the load lasts", func(s *Scenario) {
-			s.Faults[0].Kill, s.Faults[0].KillOne = KillPoint{}, one("access")
+			s.Faults[0].Kind = one("access")
 			s.Load.Duration = time.Second - 1
 		}, "up to 1s into a load of 999.999999ms"},
 		{"kills at a moment there is", func(s *Scenario) {
-			s.Faults[0].Kill, s.Faults[0].KillOne = KillPoint{}, KillOne{Kind: "access", From: time.Second, Until: time.Second, Work: "w"}
+			s.Faults[0].Kind = KillOne{Kind: "access", From: time.Second, Until: time.Second, Work: "w"}
 		}, "from 1s to 1s"},
 		{"says what the others do", func(s *Scenario) {
-			s.Faults[0].Kill, s.Faults[0].KillOne = KillPoint{}, KillOne{Kind: "access", Until: time.Second}
+			s.Faults[0].Kind = KillOne{Kind: "access", Until: time.Second}
 		}, "by which metric"},
+		{"tells its faults apart", func(s *Scenario) { s.Faults = append(s.Faults, s.Faults[0]) }, "two faults are named kill@access.after-send"},
+		{"has no more tokens than stock", func(s *Scenario) { s.Sale.Tokens = 101 }, "101 tokens for a stock of 100"},
+		{"lasts", func(s *Scenario) { s.Sale.Length = -1 }, "a sale of -1ns"},
 		{"asks for a hit at least", func(s *Scenario) { s.Faults[0].Must[0].AtLeast = 0 }, `must hit "killed" at least 0 times`},
 		{"bounds its fault", func(s *Scenario) { s.Faults[0].Limits.Heal = 0 }, "heal in 0s"},
-		{"can warm up", func(s *Scenario) { s.Fleet = defaultFleet(1, true); s.Faults[0].Kill.Member = "access-1" }, "an access process that no fault waits in"},
+		{"has somebody who serves", func(s *Scenario) { s.Fleet, s.Faults = defaultFleet(0, true), nil }, "an access process"},
 		{"has a connection for each access process", func(s *Scenario) { s.Load.Connections = 1 }, "1 connections for 2 access processes"},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
@@ -120,56 +131,57 @@ func TestEveryScenarioOfTheTableCanRun(t *testing.T) {
 	}
 }
 
-// The plan and the timeline must name a fault alike, or what it hit would not
-// be counted for it.
-func TestAFaultIsNamedAlikeInPlanAndTimeline(t *testing.T) {
-	s := small()
+// members is a fleet that does not run.
+func members(t *testing.T, roles []fleet.Role) *fleet.Fleet {
+	t.Helper()
 	f, err := fleet.New(fleet.Config{LogDir: t.TempDir(), StartTimeout: 1, StopGrace: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, role := range s.Fleet {
+	for _, role := range roles {
 		if _, err := f.Add(role); err != nil {
 			t.Fatal(err)
 		}
 	}
-	at := site{members: f.Members(), hitFile: "hits", rng: rand.New(rand.NewPCG(1, 2))}
-	fault, err := s.Faults[0].build(at)
-	if err != nil {
-		t.Fatal(err)
-	}
-	plan := s.plan(1, "", rundir.SLOEnforce, 1, time.Unix(0, 0))
-	if len(plan.MustHits) != 1 || plan.MustHits[0].Fault != fault.Name() || fault.Target() != "access-2" {
-		t.Errorf("the plan awaits hits of %+v, the fault is %s of %s", plan.MustHits, fault.Name(), fault.Target())
-	}
-	if s.Faults[0].Must[0].Fault != "" {
-		t.Error("making a plan changed the scenario")
-	}
-	for _, f := range []Fault{s.Faults[0], {KillOne: one("scanner")}} {
-		if _, err := f.build(site{rng: at.rng}); err == nil {
-			t.Errorf("%s of nobody was built", f.name())
+	return f
+}
+
+// The plan and the timeline must name a fault alike, or what it hit would not
+// be counted for it.
+func TestAFaultIsNamedAlikeInPlanAndTimeline(t *testing.T) {
+	for _, s := range append(All(), small()) {
+		plan := s.plan(1, "", rundir.SLOEnforce, 1, time.Unix(0, 0))
+		at := site{fleet: members(t, s.Fleet), plan: plan, hitFile: "hits", rng: rand.New(rand.NewPCG(1, 2))}
+		for _, f := range s.Faults {
+			fault, err := f.Kind.build(at)
+			if err != nil {
+				t.Fatalf("%s: %v", s.Name, err)
+			}
+			if fault.Name() != f.Kind.name() || !slices.ContainsFunc(plan.MustHits, func(m rundir.MustHit) bool { return m.Fault == fault.Name() }) {
+				t.Errorf("%s: the plan awaits hits of %+v, the fault is %s", s.Name, plan.MustHits, fault.Name())
+			}
+			if f.Must[0].Fault != "" {
+				t.Error("making a plan changed the scenario")
+			}
 		}
 	}
-	moment, err := Fault{KillOne: one("access")}.build(at)
-	if err != nil || moment.Name() != (Fault{KillOne: one("access")}).name() {
-		t.Errorf("%v, %v", moment, err)
+}
+
+func TestAFaultOfNobodyIsNotBuilt(t *testing.T) {
+	nobody := site{fleet: members(t, nil), stack: &stack.Stack{}, rng: rand.New(rand.NewPCG(1, 2))}
+	for _, kind := range []Kind{small().Faults[0].Kind, one("scanner")} {
+		if _, err := kind.build(nobody); err == nil {
+			t.Errorf("%s of nobody was built", kind.name())
+		}
 	}
 }
 
 // Who dies and when is the seed's alone, and seeds differ in both.
 func TestTheSeedSaysWhichOfSeveralDiesAndWhen(t *testing.T) {
-	f, err := fleet.New(fleet.Config{LogDir: t.TempDir(), StartTimeout: 1, StopGrace: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, role := range twoOfEach() {
-		if _, err := f.Add(role); err != nil {
-			t.Fatal(err)
-		}
-	}
+	f := members(t, twoOfEach())
 	kill := KillOne{Kind: "consumer", From: time.Second, Until: 4 * time.Second, Work: "w"}
 	build := func(seed uint64) *chaos.KillAtMoment {
-		fault, err := Fault{KillOne: kill}.build(site{members: f.Members(), rng: rand.New(rand.NewPCG(seed, 0))})
+		fault, err := kill.build(site{fleet: f, rng: rand.New(rand.NewPCG(seed, 0))})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,11 +2,9 @@ package scenarios
 
 import (
 	"math"
+	"slices"
 	"time"
 
-	"github.com/hotsku/hotsku/chaos"
-	"github.com/hotsku/hotsku/system/seckill"
-	"github.com/hotsku/hotsku/verify"
 	"github.com/hotsku/hotsku/verify/rundir"
 )
 
@@ -44,86 +42,5 @@ func (l Load) users() int64 {
 // All is the scenario table. Each row is replayed by
 // `hotsku chaos run NAME --seed N`.
 func All() []Scenario {
-	small := Load{RatePerS: 2000, Duration: 6 * time.Second, Stock: 3000, Connections: 16, Depth: 256, Timeout: 5 * time.Second}
-	table := []Scenario{
-		{
-			// R7.7, R7.10.2, R13.4.1
-			Name: "kill-access-after-reserve",
-			Doc:  "an access process dies by SIGKILL after the script reserved and before anything was sent; the scanner brings the orders home",
-			Tags: []string{"smoke", "nightly"},
-			Load: small, Fleet: defaultFleet(2, true),
-			Faults: []Fault{{
-				Kill:   KillPoint{Member: "access-1", Point: seckill.FaultAccessAfterReserve, At: 200},
-				Limits: chaos.Limits{Bite: 10 * time.Second, Down: time.Second, Heal: 15 * time.Second},
-				Must:   []rundir.MustHit{{Hit: "killed", AtLeast: 1}, {Hit: verify.HitResentByScannerOnly, AtLeast: 1}},
-			}},
-			Invariants: invariantsAll(),
-			Converge:   30 * time.Second,
-		},
-	}
-	return append(table, oneOfTwoDies()...)
-}
-
-// oneOfTwoDies are the rows in which one process of two dies under load, for
-// each role: the other goes on, and all invariants hold. The sale lasts as
-// long as the load, and buyers ask, pay and cancel meanwhile.
-func oneOfTwoDies() []Scenario {
-	load := Load{RatePerS: 500, Duration: 6 * time.Second, Stock: 3000, Connections: 16, Depth: 256, Timeout: 5 * time.Second}
-	limits := chaos.Limits{Bite: 15 * time.Second, Down: time.Second, Heal: 20 * time.Second}
-	row := func(kind, doc, work string, tags ...string) Scenario {
-		return Scenario{
-			Name: "one-" + kind + "-dies", Doc: doc, Tags: append(tags, "nightly"), Load: load, Fleet: twoOfEach(),
-			Faults: []Fault{{
-				KillOne: KillOne{Kind: kind, From: time.Second, Until: 4 * time.Second, Work: work}, Limits: limits,
-				Must: []rundir.MustHit{{Hit: "killed", AtLeast: 1}, {Hit: "others_worked", AtLeast: 1}},
-			}},
-			Invariants: invariantsAll(),
-			Converge:   30 * time.Second,
-		}
-	}
-	return []Scenario{
-		// R7.4.3
-		row("access", "one access process of two dies by SIGKILL under load; the other goes on, and what was reserved comes home", "reservation_created_total"),
-		// R7.4.5, R7.10.4, R7.10.5, R7.10.6
-		row("consumer", "one consumer of two dies by SIGKILL under load; its queues go to the other, its messages come again", "order_created_total", "smoke"),
-		oneScannerDies(load, limits),
-		// R7.10.7
-		row("outbox", "one outbox process of two dies by SIGKILL under load; its leases run out, its events come again, each applied once", "outbox_published_total"),
-		// R7.4.7
-		row("orders", "one orders process of two dies by SIGKILL while buyers ask, pay and cancel; each order ends once", "query_cache_answers_total"),
-		// R11.6
-		row("reconcile", "one reconcile process of two dies by SIGKILL while it looks and mends; the other goes on, and nothing is done twice", "reconcile_rounds_total"),
-	}
-}
-
-// oneScannerDies gives the scanners something to do: an access process dies
-// with what it reserved. One scanner looks so much more often that it is the
-// one to lease that, and dies with it.
-func oneScannerDies(load Load, limits chaos.Limits) Scenario {
-	roles := twoOfEach()
-	for i := range roles {
-		if roles[i].Name == "scanner-2" {
-			roles[i].Args = []string{"--poll", "3s"}
-		}
-	}
-	return Scenario{
-		// R7.4.4, R7.10.2
-		Name: "one-scanner-dies",
-		Doc:  "one scanner of two dies by SIGKILL with the reservations it leased from a dead access process; the other brings the orders home",
-		Tags: []string{"nightly"}, Load: load, Fleet: roles,
-		Faults: []Fault{
-			{
-				Kill:   KillPoint{Member: "access-1", Point: seckill.FaultAccessAfterReserve, At: 200},
-				Limits: limits,
-				Must:   []rundir.MustHit{{Hit: "killed", AtLeast: 1}, {Hit: verify.HitResentByScannerOnly, AtLeast: 1}},
-			},
-			{
-				Kill:   KillPoint{Member: "scanner-1", Point: seckill.FaultScannerBeforeResend, At: 1},
-				Limits: chaos.Limits{Bite: limits.Bite, Down: 5 * time.Second, Heal: limits.Heal},
-				Must:   []rundir.MustHit{{Hit: "killed", AtLeast: 1}},
-			},
-		},
-		Invariants: invariantsAll(),
-		Converge:   30 * time.Second,
-	}
+	return slices.Concat(killPoints(), oneOfTwoDies())
 }

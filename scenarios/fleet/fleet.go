@@ -52,6 +52,7 @@ type Role struct {
 	Name  string   // unique in the fleet, "access-1"
 	Kind  string   // subcommand of seckill
 	Args  []string // beside the addresses
+	Env   []string // NAME=VALUE, instead of the fleet's own: one role may dial another address
 	Chaos bool     // the chaos build
 	Nice  int      // 0 to 19: what the process gives way to others
 }

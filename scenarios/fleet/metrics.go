@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -18,40 +19,57 @@ import (
 // Metrics is one scrape of a process.
 type Metrics map[string]*dto.MetricFamily
 
-// scrapeTimeout bounds one scrape: a process may be frozen.
+// scrapeTimeout bounds one visit: a process may be frozen.
 const scrapeTimeout = 5 * time.Second
 
 // Scrape reads the member's metrics.
 func (m *Member) Scrape(ctx context.Context) (Metrics, error) {
-	admin := m.Admin()
-	if admin == "" {
-		return nil, fmt.Errorf("scrape %s: it is not ready", m.role.Name)
-	}
-	ctx, cancel := context.WithTimeout(ctx, scrapeTimeout)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+admin+"/metrics", nil)
-	if err != nil {
-		return nil, fmt.Errorf("scrape %s: %w", m.role.Name, err)
-	}
-	req.Close = true // scrapes are rare
-	resp, err := http.DefaultClient.Do(req)
-	if p := m.current(); err != nil && ended(p) {
-		state, _ := p.ExitState()
-		return nil, fmt.Errorf("scrape %s: it has ended (%v): see its log %s", m.role.Name, state, p.LogPath())
-	}
-	if err != nil {
-		return nil, fmt.Errorf("scrape %s: %w", m.role.Name, err)
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("scrape %s: status %d", m.role.Name, resp.StatusCode)
-	}
-	parser := expfmt.NewTextParser(model.LegacyValidation)
-	families, err := parser.TextToMetricFamilies(io.LimitReader(resp.Body, 16<<20))
+	var families Metrics
+	err := m.get(ctx, "/metrics", func(body io.Reader) (err error) {
+		parser := expfmt.NewTextParser(model.LegacyValidation)
+		families, err = parser.TextToMetricFamilies(body)
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("scrape %s: %w", m.role.Name, err)
 	}
 	return families, nil
+}
+
+// Works is nil if the member says that it is ready.
+func (m *Member) Works(ctx context.Context) error {
+	if err := m.get(ctx, "/readyz", func(io.Reader) error { return nil }); err != nil {
+		return fmt.Errorf("ask %s: %w", m.role.Name, err)
+	}
+	return nil
+}
+
+// get reads a page of the member's admin address.
+func (m *Member) get(ctx context.Context, page string, read func(io.Reader) error) error {
+	admin := m.Admin()
+	if admin == "" {
+		return errors.New("it is not ready")
+	}
+	ctx, cancel := context.WithTimeout(ctx, scrapeTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+admin+page, nil)
+	if err != nil {
+		return err
+	}
+	req.Close = true // visits are rare
+	resp, err := http.DefaultClient.Do(req)
+	if p := m.current(); err != nil && ended(p) {
+		state, _ := p.ExitState()
+		return fmt.Errorf("it has ended (%v): see its log %s", state, p.LogPath())
+	}
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("status %d", resp.StatusCode)
+	}
+	return read(io.LimitReader(resp.Body, 16<<20))
 }
 
 // Count is the value of a counter or gauge, over all its labels; 0 if absent.
