@@ -56,6 +56,15 @@ func pg(kind byte, body string) string {
 	return string(kind) + string(b) + body
 }
 
+// oneWays are more than may wait for answers, each with a number of its own.
+func oneWays() string {
+	var b strings.Builder
+	for i := range uint32(pendingMax + 1) {
+		b.WriteString(binaryRemoting(34, 10+i, remotingOneWay))
+	}
+	return b.String()
+}
+
 const startup = "\x00\x03\x00\x00user\x00postgres\x00\x00"
 
 // conversations are what the product's clients and servers say to each other,
@@ -132,6 +141,13 @@ var conversations = []struct {
 		asks(pg(0, "\x04\xd2\x16\x2f")), answers("N"),
 		asks(pg(0, startup)), answers(pg('N', "notice") + pg('C', "SET\x00")),
 	}, []Reply{{Request: "SET"}}},
+	{"encryption asked for twice at once", Postgres, []step{
+		asks(pg(0, "\x04\xd2\x16\x30") + pg(0, "\x04\xd2\x16\x2f") + pg(0, startup)), answers("NN" + pg('C', "SET\x00")),
+	}, []Reply{{Request: "SET"}}},
+	{"more that nobody answers than may wait for answers", RocketMQ, []step{
+		asks(oneWays()),
+		asks(binaryRemoting(310, 0, 0)), answers(binaryRemoting(0, 0, remotingAnswer)),
+	}, []Reply{{Request: SendMessageV2, Answered: []string{"0"}}}},
 }
 
 // follow tells a conversation its steps in pieces of at most so many bytes.
@@ -185,6 +201,18 @@ func TestRepliesAreToldByTheirRequestsHoweverTheBytesCome(t *testing.T) {
 
 // The bounds of a reply are what a proxy cuts at.
 func TestAReplyIsBounded(t *testing.T) {
+	begin := pg('C', "BEGIN\x00") + pg('Z', "T")
+	p, _ := NewConversation(Postgres)
+	replies, err := p.Reply([]byte(begin + pg('C', "COMMIT\x00") + pg('Z', "I")))
+	if err != nil || len(replies) != 2 || replies[1].Start != len(begin) || replies[1].End != len(begin)+12 {
+		t.Errorf("replies %+v (%v), want the second at %d", replies, err, len(begin))
+	}
+	m, _ := NewConversation(RocketMQ)
+	_ = m.Request([]byte(binaryRemoting(310, 1, 0) + binaryRemoting(310, 2, 0)))
+	answer := binaryRemoting(0, 1, remotingAnswer)
+	if replies, err := m.Reply([]byte(answer + binaryRemoting(0, 2, remotingAnswer))); err != nil || len(replies) != 2 || replies[1].Start != len(answer) {
+		t.Errorf("replies %+v (%v), want the second at %d", replies, err, len(answer))
+	}
 	c, _ := NewConversation(Redis)
 	if err := c.Request([]byte("*1\r\n$1\r\na\r\n*1\r\n$1\r\nb\r\n*1\r\n$1\r\nc\r\n")); err != nil {
 		t.Fatal(err)
