@@ -25,9 +25,10 @@ const (
 const sleepMax = 20 * time.Millisecond
 
 // sender releases requests when they are due. It never blocks on a connection
-// and never spins: it sleeps at least half a tick between wake-ups and releases
-// all that became due meanwhile. Requests that find no room wait; the backlog is
-// only a pair of numbers and what lost connections gave back.
+// and never spins: between wake-ups it sleeps, for a tick where requests are
+// close together, and then releases all that became due. Requests that find no
+// room wait; the backlog is only a pair of numbers and what lost connections
+// gave back.
 type sender struct {
 	schedule pace.Schedule
 	cursor   pace.Cursor // at request next
@@ -88,7 +89,7 @@ func (s *sender) run(ctx context.Context) (interrupted bool) {
 		if idle && s.next == s.schedule.Total() && len(s.returned) == 0 {
 			return false
 		}
-		s.rest(elapsed, due, idle)
+		s.rest(elapsed, due, s.next-before, idle)
 	}
 }
 
@@ -125,13 +126,15 @@ func (s *sender) waiting(due uint64) uint64 {
 	return due - s.next + uint64(len(s.returned))
 }
 
-// rest sleeps until there is something to do. Requests that are far apart are
-// awaited one by one; of those that are close many are released a wake-up.
-func (s *sender) rest(woke time.Duration, due uint64, idle bool) {
+// rest sleeps until there is something to do. Few requests are awaited one by
+// one: a wake-up that came late delays what was due then, and nothing after it.
+// Of many, all that became due in a tick are released at once; the first of
+// them after a pause is awaited all the same.
+func (s *sender) rest(woke time.Duration, due, released uint64, idle bool) {
 	until := woke + s.tick
 	if idle && s.waiting(due) == 0 && due < s.schedule.Total() {
-		if next := s.schedule.At(due); next >= woke+s.tick/2 {
-			until = min(next, woke+sleepMax)
+		if soon := s.schedule.Due(until) - due; released == 0 || soon < chunkMin {
+			until = min(s.schedule.At(due), woke+sleepMax)
 		}
 	}
 	if d := until - time.Duration(s.now()-s.start); d > 0 {
