@@ -25,13 +25,13 @@ const (
 	markEnd   = "<!-- until here -->"
 )
 
-// lagOf reads our send lag; 0 for others.
-func lagOf(output string) float64 {
+// oursOf reads what only our output tells; 0 for others.
+func oursOf(output string) (lagP99, serviceP99 float64) {
 	var s summary.Summary
 	if json.Unmarshal([]byte(output), &s) != nil {
-		return 0
+		return 0, 0
 	}
-	return s.SendLagMS.P99
+	return s.SendLagMS.P99, s.ServiceMS.P99
 }
 
 // publish prints the table, and puts it and the chart where they belong.
@@ -75,11 +75,15 @@ func (o *options) table(rows []row) string {
 	}
 	fmt.Fprintf(&b, "\nhotsku offers %d/s open loop, accounts for each request and keeps its history; the others go as fast as they can; all on %d connections.\n\n", o.unpipelined, connections)
 	fmt.Fprintf(&b, "| at %d/s, a server that idles | P99 | as a multiple of hotsku's |\n|---|---|---|\n", idleRate)
+	if ours.hasIdle {
+		fmt.Fprintf(&b, "| hotsku, from the write | %s | |\n", p99Text(ours.idle.serviceP99))
+	}
 	for _, r := range rows {
 		if r.hasIdle {
 			fmt.Fprintf(&b, "| %s | %s | %s |\n", r.name, p99Text(r.idle.p99), ratioText(r.idle.p99, ours.idle.p99))
 		}
 	}
+	fmt.Fprintf(&b, "\nMedian of %d rounds in which they took turns. hotsku's latency runs from the time a request was due, so it holds the send lag, too.\n", 2*o.rounds-1)
 	fmt.Fprintf(&b, "\n| hotsku, pipelined, history on | served/s | cores of the generator | CPU per request | send lag P99 |\n|---|---|---|---|---|\n")
 	for i, m := range ours.pipelined {
 		fmt.Fprintf(&b, "| %d/s | %.0f | %.2f | %.2f µs | %.2f ms |\n", pipelinedRates[i], float64(m.requests)/o.each.Seconds(), m.cpu.Seconds()/o.each.Seconds(),

@@ -41,7 +41,9 @@ type measure struct {
 	cpu      time.Duration // of the generator
 	wall     time.Duration
 	p99      float64 // ms; -1 if it was not found
-	lagP99   float64 // ms; ours only
+	// Ours only, ms: how late requests were written, and the latency from then
+	// on, which is what others call latency.
+	lagP99, serviceP99 float64
 }
 
 func (m measure) perCPU() float64 { return float64(m.requests) / m.cpu.Seconds() }
@@ -71,6 +73,10 @@ func (o *options) run(ctx context.Context) error {
 	if err := o.calibrate(ctx, srv, tmp); err != nil {
 		return err
 	}
+	idle, err := o.idle(ctx, srv, tmp)
+	if err != nil {
+		return err
+	}
 	var rows []row
 	for i, p := range peers(o.hotsku) {
 		r, err := o.compare(ctx, srv, p, i == 0, tmp)
@@ -80,6 +86,7 @@ func (o *options) run(ctx context.Context) error {
 		if err != nil {
 			r = row{name: filepath.Base(p.name), leftOut: err.Error()}
 		}
+		r.idle, r.hasIdle = idle[p.name]
 		rows = append(rows, r)
 	}
 	if rows[0].leftOut != "" {
@@ -122,13 +129,6 @@ func (o *options) compare(ctx context.Context, srv *server, p peer, ours bool, t
 	if r.fast, err = o.median(ctx, srv, p, path, j, tmp); err != nil {
 		return r, err
 	}
-	if p.paced {
-		j.rate = idleRate
-		if r.idle, err = o.median(ctx, srv, p, path, j, tmp); err != nil {
-			return r, err
-		}
-		r.hasIdle = true
-	}
 	for _, rate := range pipelinedRates {
 		if !ours {
 			break
@@ -166,17 +166,58 @@ func (o *options) median(ctx context.Context, srv *server, p peer, path string, 
 		if err != nil {
 			return m, err
 		}
-		fmt.Fprintf(os.Stderr, "%-8s rate %7d depth %4d: %8.0f/s, %7.0f a CPU second, %.2f cores, P99 %.3f ms, send lag P99 %.3f ms\n", filepath.Base(p.name), j.rate, j.depth,
-			float64(m.requests)/m.wall.Seconds(), m.perCPU(), m.cores(), m.p99, m.lagP99)
+		note(p, j, m)
 		rounds = append(rounds, m)
 	}
-	slices.SortFunc(rounds, func(a, b measure) int { return cmp.Compare(a.perCPU(), b.perCPU()) })
-	mid := rounds[len(rounds)/2]
-	slices.SortFunc(rounds, func(a, b measure) int { return cmp.Compare(a.p99, b.p99) })
-	mid.p99 = rounds[len(rounds)/2].p99
-	slices.SortFunc(rounds, func(a, b measure) int { return cmp.Compare(a.lagP99, b.lagP99) })
-	mid.lagP99 = rounds[len(rounds)/2].lagP99
-	return mid, nil
+	return middle(rounds), nil
+}
+
+// middle takes of each figure the round in the middle.
+func middle(rounds []measure) measure {
+	at := func(figure func(measure) float64) measure {
+		slices.SortFunc(rounds, func(a, b measure) int { return cmp.Compare(figure(a), figure(b)) })
+		return rounds[len(rounds)/2]
+	}
+	m := at(measure.perCPU)
+	m.p99 = at(func(m measure) float64 { return m.p99 }).p99
+	m.lagP99 = at(func(m measure) float64 { return m.lagP99 }).lagP99
+	m.serviceP99 = at(func(m measure) float64 { return m.serviceP99 }).serviceP99
+	return m
+}
+
+// idle has every generator that keeps a rate offer the same low one. They take
+// turns: what else the machine does for a while, it does to all of them.
+func (o *options) idle(ctx context.Context, srv *server, tmp string) (map[string]measure, error) {
+	rounds := map[string][]measure{}
+	for i := range 2*o.rounds - 1 {
+		for _, p := range peers(o.hotsku) {
+			path, err := o.find(p.name)
+			if err != nil || !p.paced {
+				continue
+			}
+			j := job{url: srv.url(), each: o.each, depth: 1, rate: idleRate, folder: filepath.Join(tmp, fmt.Sprintf("%s-idle-%d", filepath.Base(p.name), i))}
+			m, err := once(ctx, srv, p, path, j)
+			if ctx.Err() != nil {
+				return nil, errors.New("interrupted")
+			}
+			if err != nil {
+				continue // its row says why when it is loaded
+			}
+			note(p, j, m)
+			rounds[p.name] = append(rounds[p.name], m)
+		}
+	}
+	medians := map[string]measure{}
+	for name, of := range rounds {
+		medians[name] = middle(of)
+	}
+	return medians, nil
+}
+
+// note shows a round as it ends.
+func note(p peer, j job, m measure) {
+	fmt.Fprintf(os.Stderr, "%-8s rate %7d depth %4d: %8.0f/s, %7.0f a CPU second, %.2f cores, P99 %.3f ms, send lag P99 %.3f ms\n", filepath.Base(p.name), j.rate, j.depth,
+		float64(m.requests)/m.wall.Seconds(), m.perCPU(), m.cores(), m.p99, m.lagP99)
 }
 
 // once is one run. The CPU time is that of the process and all it waited for.
@@ -208,6 +249,6 @@ func once(ctx context.Context, srv *server, p peer, path string, j job) (measure
 	if ms, ok := p.p99(out.String(), j); ok {
 		m.p99 = ms
 	}
-	m.lagP99 = lagOf(out.String())
+	m.lagP99, m.serviceP99 = oursOf(out.String())
 	return m, os.RemoveAll(j.folder)
 }

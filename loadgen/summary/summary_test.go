@@ -387,3 +387,17 @@ func TestGoldenFiles(t *testing.T) {
 		t.Errorf("%v requests in the metrics, want 300", sum)
 	}
 }
+
+// A run that met nothing but refusals says so beside its verdict: the URL may
+// be wrong. One success is enough to be quiet.
+func TestARunWithoutAnySuccessSaysSo(t *testing.T) {
+	for text, statuses := range map[string]map[int]uint64{
+		"not one is 2xx or 3xx": {404: 10}, "not one": {404: 1, 503: 9}, "answers    200: 1, 404: 9; 1/s\n\n": {200: 1, 404: 9}, "302: 1; 1/s\n\n": {302: 1}, "answers    none\n\n": {},
+	} {
+		var b bytes.Buffer
+		s := &Summary{Plan: plan(1), Shards: []Shard{{}}, Statuses: statuses, RatePerS: 1}
+		if err := s.Text(&b); err != nil || !strings.Contains(b.String(), text) {
+			t.Errorf("%v: no %q in %v\n%s", statuses, text, err, b.String())
+		}
+	}
+}

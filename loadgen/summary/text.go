@@ -26,6 +26,9 @@ func (s *Summary) Text(w io.Writer) error {
 	}
 	fmt.Fprintf(&b, "\n\n%s\n", s.Account)
 	fmt.Fprintf(&b, "answers    %s\n", s.answers())
+	if s.refusedAll() {
+		b.WriteString("           not one is 2xx or 3xx: see whether URL, method and headers are what you mean; --slo '4xx<1%,5xx<1%' fails such a run\n")
+	}
 	if len(s.Failures) > 0 {
 		fmt.Fprintf(&b, "failed by  %s\n", counts(s.Failures))
 	}
@@ -71,6 +74,16 @@ func (s *Summary) answers() string {
 		return "none"
 	}
 	return fmt.Sprintf("%s; %.4g/s", strings.Join(parts, ", "), s.RatePerS)
+}
+
+// refusedAll says that there were answers, and none of success.
+func (s *Summary) refusedAll() bool {
+	for status := range s.Statuses {
+		if status < 400 {
+			return false
+		}
+	}
+	return len(s.Statuses) > 0
 }
 
 func counts(m map[string]uint64) string {
