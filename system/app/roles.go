@@ -36,8 +36,12 @@ func (a *App) runConsumer(ctx context.Context, p *process) error {
 	if err != nil {
 		return err
 	}
-	processor, err := order.New(order.Config{Pool: pool, IDs: seckill.NewIDGenerator(time.Now, a.seed),
-		Rand: a.rand(), Hit: a.wiring.Hit, Log: a.log, Decided: p.observer().decided(seckill.GroupOrder), BatchLimit: a.cfg.Consumer.Batch, PaymentWindow: a.cfg.Payment.Window})
+	made := order.Config{Pool: pool, IDs: seckill.NewIDGenerator(time.Now, a.seed),
+		Rand: a.rand(), Hit: a.wiring.Hit, Log: a.log, Decided: p.observer().decided(seckill.GroupOrder), BatchLimit: a.cfg.Consumer.Batch, PaymentWindow: a.cfg.Payment.Window}
+	if err := a.wiring.Order(ctx, &made); err != nil {
+		return err
+	}
+	processor, err := order.New(made)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrConfig, err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/hotsku/hotsku/lua"
 	"github.com/hotsku/hotsku/system/mq"
+	"github.com/hotsku/hotsku/system/order"
 	"github.com/hotsku/hotsku/system/reservation"
 	"github.com/hotsku/hotsku/system/seckill"
 )
@@ -42,14 +43,18 @@ type Producer interface {
 	SendExpiryCheck(ctx context.Context, c seckill.ExpiryCheck, after time.Duration) error
 }
 
-// Wiring is what may be replaced: scripts, and a wrapper around each port.
+// Wiring is what may be replaced: scripts, a wrapper around each port, and
+// what the order processor is made of.
 type Wiring struct {
 	Scripts      fs.FS
 	Store        func(*reservation.Store) Store
 	Producer     func(Producer) Producer
 	OrderHandler func(mq.Handler) mq.Handler
 	EventHandler func(mq.Handler) mq.Handler
-	Hit          func(seckill.FaultPoint) // fault points
+	// Order is called before OrderHandler, with what the processor will be made
+	// of but for zero values. Its context is the role's.
+	Order func(context.Context, *order.Config) error
+	Hit   func(seckill.FaultPoint) // fault points
 }
 
 // DefaultWiring is the system as specified; hit is faultpoint.Hit.
@@ -61,6 +66,7 @@ func DefaultWiring(hit func(seckill.FaultPoint)) Wiring {
 		Producer:     func(p Producer) Producer { return p },
 		OrderHandler: same,
 		EventHandler: same,
+		Order:        func(context.Context, *order.Config) error { return nil },
 		Hit:          hit,
 	}
 }

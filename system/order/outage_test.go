@@ -141,7 +141,11 @@ func TestADrainEndsTheWaitingAndDecidesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer holder.Rollback(context.WithoutCancel(t.Context()))
-	if _, err := holder.Exec(t.Context(), gateExclusive, sku.ActivityID, sku.SKUID); err != nil {
+	sql, err := loadStatements(SQL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := holder.Exec(t.Context(), sql.gateExclusive, sku.ActivityID, sku.SKUID); err != nil {
 		t.Fatal(err)
 	}
 	ctx, drain := context.WithCancel(t.Context())

@@ -2,7 +2,6 @@ package order
 
 import (
 	"context"
-	_ "embed"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -11,9 +10,6 @@ import (
 
 	"github.com/hotsku/hotsku/system/seckill"
 )
-
-//go:embed sql/dead_letter_insert.sql
-var deadLetterInsert string
 
 // reasonLimitBytes bounds the reason kept with a dead letter.
 const reasonLimitBytes = 500
@@ -44,12 +40,12 @@ func (p *Processor) park(ctx context.Context, letter deadLetter, reject bool) er
 	b := &pgx.Batch{}
 	b.BeginTx(readCommitted)
 	if reject {
-		queueGate(b, m.sku(), false)
-		b.Queue(inboxInsert, p.cfg.Group, []string{m.MessageID}, []string{m.delivery.Topic}, []string{m.ReservationID}).
+		p.queueGate(b, m.sku(), false)
+		b.Queue(p.sql.inboxInsert, p.cfg.Group, []string{m.MessageID}, []string{m.delivery.Topic}, []string{m.ReservationID}).
 			Query(collectSet(&fresh, 1))
-		b.Queue(decidedRead, []string{m.ReservationID}).Query(collectSet(&decided, 1))
+		b.Queue(p.sql.decidedRead, []string{m.ReservationID}).Query(collectSet(&decided, 1))
 	}
-	b.Queue(deadLetterInsert, m.delivery.Topic, m.delivery.Queue, m.delivery.Offset,
+	b.Queue(p.sql.deadLetterInsert, m.delivery.Topic, m.delivery.Queue, m.delivery.Offset,
 		storable(m.MessageID, 64), storable(m.ReservationID, 64), letter.class,
 		storable(letter.cause.Error(), reasonLimitBytes), m.delivery.Body)
 	results := conn.SendBatch(ctx, b)

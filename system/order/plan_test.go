@@ -12,10 +12,14 @@ import (
 // what is looked up by id must be, then, too. A scan of the SKU's orders for
 // each batch took more of PostgreSQL than everything else together.
 func TestBatchesAreLookedUpByTheirIds(t *testing.T) {
+	sql, err := loadStatements(SQL)
+	if err != nil {
+		t.Fatal(err)
+	}
 	c := postgres.Config{URL: systest.Database(t), Settings: postgres.ConsumerSettings()}
 	for name, s := range map[string]struct{ statement, condition string }{
-		"buyers":       {buyersRead, "(user_id = u.user_id)"},
-		"reservations": {decidedRead, "(reservation_id = ANY ($1))"},
+		"buyers":       {sql.buyersRead, "(user_id = u.user_id)"},
+		"reservations": {sql.decidedRead, "(reservation_id = ANY ($1))"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan := systest.Plan(t, c, s.statement)

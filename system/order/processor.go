@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"math/rand/v2"
 	"slices"
@@ -41,6 +42,8 @@ type Config struct {
 	IDs *seckill.IDGenerator
 	// Allocator gives out the units; default allocate.Token.
 	Allocator allocate.Allocator
+	// SQL holds the statements by file name; default SQL.
+	SQL fs.FS
 	// Group is the inbox's consumer group; default seckill.GroupOrder.
 	Group string
 	// BatchLimit is the most messages one transaction takes; measured best
@@ -80,6 +83,7 @@ type Config struct {
 // the other's commit.
 type Processor struct {
 	cfg   Config
+	sql   statements
 	stats Stats
 
 	randMu sync.Mutex // guards cfg.Rand
@@ -89,6 +93,9 @@ type Processor struct {
 func New(c Config) (*Processor, error) {
 	if c.Allocator == nil {
 		c.Allocator = allocate.Token{}
+	}
+	if c.SQL == nil {
+		c.SQL = SQL
 	}
 	if c.Group == "" {
 		c.Group = seckill.GroupOrder
@@ -134,7 +141,11 @@ func New(c Config) (*Processor, error) {
 	case c.RerunLimit < 0 || c.TxTimeout < 0 || c.BackoffMin < 0 || c.BackoffMax < c.BackoffMin:
 		return nil, errors.New("order processor: a limit is negative, or the longest back-off below the shortest")
 	}
-	return &Processor{cfg: c}, nil
+	sql, err := loadStatements(c.SQL)
+	if err != nil {
+		return nil, err
+	}
+	return &Processor{cfg: c, sql: sql}, nil
 }
 
 // Stats returns the counters, live.

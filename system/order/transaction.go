@@ -2,7 +2,6 @@ package order
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 
@@ -10,21 +9,6 @@ import (
 
 	"github.com/hotsku/hotsku/system/order/allocate"
 	"github.com/hotsku/hotsku/system/seckill"
-)
-
-var (
-	//go:embed sql/gate_shared.sql
-	gateShared string
-	//go:embed sql/gate_exclusive.sql
-	gateExclusive string
-	//go:embed sql/inbox_insert.sql
-	inboxInsert string
-	//go:embed sql/activity_read.sql
-	activityRead string
-	//go:embed sql/decided_read.sql
-	decidedRead string
-	//go:embed sql/buyers_read.sql
-	buyersRead string
 )
 
 // readCommitted lets each statement of the first round trip see what was
@@ -82,9 +66,9 @@ func (p *Processor) open(ctx context.Context, conn *pgx.Conn, sku allocate.SKU, 
 
 	b := &pgx.Batch{}
 	b.BeginTx(readCommitted)
-	queueGate(b, sku, exclusive)
-	b.Queue(inboxInsert, p.cfg.Group, messageIDs, topics, reservations).Query(collectSet(&f.fresh, n))
-	b.Queue(activityRead, sku.ActivityID, sku.SKUID).QueryRow(func(row pgx.Row) error {
+	p.queueGate(b, sku, exclusive)
+	b.Queue(p.sql.inboxInsert, p.cfg.Group, messageIDs, topics, reservations).Query(collectSet(&f.fresh, n))
+	b.Queue(p.sql.activityRead, sku.ActivityID, sku.SKUID).QueryRow(func(row pgx.Row) error {
 		o := &f.offer
 		err := row.Scan(&o.status, &o.version, &o.resell, &o.priceCents, &o.now)
 		if errors.Is(err, pgx.ErrNoRows) {
@@ -93,8 +77,8 @@ func (p *Processor) open(ctx context.Context, conn *pgx.Conn, sku allocate.SKU, 
 		o.paymentDue = o.now.Add(p.cfg.PaymentWindow)
 		return err
 	})
-	b.Queue(decidedRead, reservations).Query(collectSet(&f.decided, n))
-	b.Queue(buyersRead, sku.ActivityID, sku.SKUID, users).Query(collectSet(&f.buyers, n))
+	b.Queue(p.sql.decidedRead, reservations).Query(collectSet(&f.decided, n))
+	b.Queue(p.sql.buyersRead, sku.ActivityID, sku.SKUID, users).Query(collectSet(&f.buyers, n))
 	p.cfg.Allocator.Lock(b, sku, n, &f.units)
 
 	results := conn.SendBatch(ctx, b)
@@ -123,10 +107,10 @@ func (p *Processor) proveExhausted(ctx context.Context, tx pgx.Tx, sku allocate.
 	return nil
 }
 
-func queueGate(b *pgx.Batch, sku allocate.SKU, exclusive bool) {
-	gate := gateShared
+func (p *Processor) queueGate(b *pgx.Batch, sku allocate.SKU, exclusive bool) {
+	gate := p.sql.gateShared
 	if exclusive {
-		gate = gateExclusive
+		gate = p.sql.gateExclusive
 	}
 	b.Queue(gate, sku.ActivityID, sku.SKUID)
 }

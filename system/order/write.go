@@ -3,7 +3,6 @@ package order
 import (
 	"cmp"
 	"context"
-	_ "embed"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -12,19 +11,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/hotsku/hotsku/system/order/allocate"
-)
-
-var (
-	//go:embed sql/orders_insert.sql
-	ordersInsert string
-	//go:embed sql/items_insert.sql
-	itemsInsert string
-	//go:embed sql/reservations_insert.sql
-	reservationsInsert string
-	//go:embed sql/ledger_insert.sql
-	ledgerInsert string
-	//go:embed sql/outbox_insert.sql
-	outboxInsert string
 )
 
 // columns holds decisions column by column, as the set-based statements take
@@ -92,15 +78,15 @@ func (p *Processor) write(ctx context.Context, tx pgx.Tx, sku allocate.SKU, o of
 
 	b := &pgx.Batch{}
 	if len(won.orders) > 0 {
-		b.Queue(ordersInsert, sku.ActivityID, sku.SKUID, o.priceCents,
+		b.Queue(p.sql.ordersInsert, sku.ActivityID, sku.SKUID, o.priceCents,
 			won.orders, won.users, won.requests, won.reservations, won.units, o.paymentDue)
 		p.cfg.Allocator.Claim(b, allocate.Claims{Units: won.units, OrderIDs: won.orders, ReservationIDs: won.reservations})
-		b.Queue(itemsInsert, won.orders, sku.SKUID, o.priceCents)
+		b.Queue(p.sql.itemsInsert, won.orders, sku.SKUID, o.priceCents)
 	}
-	b.Queue(reservationsInsert, sku.ActivityID, sku.SKUID, all.reservations, all.messages, all.users,
+	b.Queue(p.sql.reservationsInsert, sku.ActivityID, sku.SKUID, all.reservations, all.messages, all.users,
 		all.requests, all.statuses, all.orders, all.returns, all.reservedAt)
-	b.Queue(ledgerInsert, sku.ActivityID, sku.SKUID, all.reservations, all.orders, all.units, all.returns)
-	b.Queue(outboxInsert, all.eventTypes, all.reservations, all.payloads)
+	b.Queue(p.sql.ledgerInsert, sku.ActivityID, sku.SKUID, all.reservations, all.orders, all.units, all.returns)
+	b.Queue(p.sql.outboxInsert, all.eventTypes, all.reservations, all.payloads)
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
 		return fmt.Errorf("second round trip: %w", err)
 	}

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -33,6 +33,7 @@ import (
 // options is what the flags fill in.
 type options struct {
 	cfg        app.Config
+	wiring     app.Wiring
 	configFile string
 	tokenKeys  []string
 	logLevel   string
@@ -215,7 +216,7 @@ func (o *options) runRoles(ctx context.Context, cmd *cobra.Command) error {
 		debug.SetGCPercent(gcPercent)
 	}
 	out := json.NewEncoder(cmd.OutOrStdout())
-	return app.New(o.cfg, app.DefaultWiring(faultpoint.Hit), log, seed, func(r seckill.Ready) {
+	return app.New(o.cfg, o.wiring, log, seed, func(r seckill.Ready) {
 		if err := out.Encode(r); err != nil {
 			log.Error("cannot print the ready line", "error", err)
 		}

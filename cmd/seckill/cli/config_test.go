@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"os"
@@ -95,7 +95,7 @@ func TestConfigurationsThatCannotBeObeyed(t *testing.T) {
 // A misspelt variable does nothing, which is said; others of the prefix, such
 // as an orchestrator's for a service called seckill, are left alone.
 func TestMisspeltVariables(t *testing.T) {
-	got := misspelt(newRoot(), []string{"SECKILL_REDIS=x", "SECKILL_REDIS_PASWORD=geheim", "SECKILL_REDIS_PASSWORD_FILE=f", "SECKILL_SERVICE_HOST=h", "SECKILL_PORT_8080_TCP_ADDR=a", "SECKILL_CONFIG=f", "HOME=/"})
+	got := misspelt(reference(), []string{"SECKILL_REDIS=x", "SECKILL_REDIS_PASWORD=geheim", "SECKILL_REDIS_PASSWORD_FILE=f", "SECKILL_SERVICE_HOST=h", "SECKILL_PORT_8080_TCP_ADDR=a", "SECKILL_CONFIG=f", "HOME=/"})
 	if len(got) != 1 || got[0] != "SECKILL_REDIS_PASWORD is not known; nearest is SECKILL_REDIS_PASSWORD" {
 		t.Errorf("got %q", got)
 	}

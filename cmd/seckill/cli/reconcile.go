@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"encoding/json"
@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/hotsku/hotsku/system/app"
-	"github.com/hotsku/hotsku/system/faultpoint"
 	"github.com/hotsku/hotsku/system/reconcile"
 )
 
@@ -60,7 +59,7 @@ func addOnce(o *options, cmd *cobra.Command) {
 		if err != nil {
 			return err
 		}
-		reports, err := app.New(o.cfg, app.DefaultWiring(faultpoint.Hit), log, seed, nil).ReconcileOnce(cmd.Context(), dryRun)
+		reports, err := app.New(o.cfg, o.wiring, log, seed, nil).ReconcileOnce(cmd.Context(), dryRun)
 		if err != nil && len(reports) == 0 {
 			return err
 		}

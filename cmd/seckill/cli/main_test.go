@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -14,6 +14,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/hotsku/hotsku/system/admission"
+	"github.com/hotsku/hotsku/system/app"
+	"github.com/hotsku/hotsku/system/faultpoint"
 	"github.com/hotsku/hotsku/system/seckill"
 	"github.com/hotsku/hotsku/system/settings"
 	"github.com/hotsku/hotsku/system/systest"
@@ -24,7 +26,7 @@ const asCommand = "SECKILL_TEST_AS_COMMAND"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asCommand) != "" {
-		main()
+		os.Exit(Main(app.DefaultWiring(faultpoint.Hit), os.Args[1:]))
 	}
 	// hotsku up --env exports settings of the command itself, too.
 	for _, e := range os.Environ() {
@@ -35,13 +37,16 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// reference is the command as it is shipped.
+func reference() *cobra.Command { return newRoot(app.DefaultWiring(faultpoint.Hit)) }
+
 // seckillRun runs the command in this process, with no SECKILL_ variables but
 // the test's.
 func seckillRun(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	root := newRoot()
+	root := reference()
 	var out, errs bytes.Buffer
 	root.SetOut(&out)
 	root.SetErr(&errs)
@@ -205,7 +210,7 @@ func TestNoFlagErrorSpeaksOfItsParser(t *testing.T) {
 			}
 		}
 	}
-	try(nil, newRoot())
+	try(nil, reference())
 	if tried < 60 {
 		t.Errorf("%d flags were tried", tried)
 	}
@@ -224,7 +229,7 @@ func TestNoExampleGivesASecretInACommandLine(t *testing.T) {
 			look(c)
 		}
 	}
-	look(newRoot())
+	look(reference())
 }
 
 // Every flag can be given by environment; a flag wins over it.
@@ -259,7 +264,7 @@ func TestFlagsFromTheEnvironment(t *testing.T) {
 // The commands share the variable behind --log-level: each must have the
 // default that its help promises.
 func TestTheDefaultLogLevelIsInfo(t *testing.T) {
-	root := newRoot()
+	root := reference()
 	for _, c := range root.Commands() {
 		if f := c.Flags().Lookup("log-level"); f != nil && (f.DefValue != "info" || f.Value.String() != "info") {
 			t.Errorf("%s: default %q, value %q", c.Name(), f.DefValue, f.Value.String())
