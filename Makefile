@@ -12,7 +12,7 @@ SCHEME   ?= redis-mq-token
 SEEDED := $(if $(SEED),--seed $(SEED))
 TO     := $(if $(OUT),--out $(OUT))
 
-.PHONY: help setup build check requirements test bench-hotsku bench-loadgen chaos-smoke clean
+.PHONY: help setup build check requirements test bench-hotsku bench-loadgen chaos-smoke mutants clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,15 +22,16 @@ help: ## what can be made
 setup: ## install the servers this machine lacks (quick when there is nothing to do)
 	@stack/setup.sh
 
-build: ## bin/hotsku, bin/seckill, bin/seckill-chaos
+build: ## bin/hotsku, bin/seckill, bin/seckill-chaos, bin/seckill-mutant
 	@mkdir -p bin
 	@go build -o bin/ ./cmd/hotsku ./cmd/seckill
 	@go build -tags chaos -o bin/seckill-chaos ./cmd/seckill
+	@go build -tags chaos -o bin/seckill-mutant ./cmd/seckill-mutant
 
 check: ## format, vet, staticcheck, tidy, the table of requirements
 	@test -z "$$(gofmt -l .)" || { gofmt -d . | head -50; echo 'run gofmt -w .'; exit 1; }
 	@go vet ./... && go vet -tags chaos ./...
-	@go tool staticcheck ./... && go tool staticcheck -tags chaos ./system/... ./cmd/seckill/...
+	@go tool staticcheck ./... && go tool staticcheck -tags chaos ./system/... ./cmd/seckill/... ./cmd/seckill-mutant
 	@go mod tidy -diff >/dev/null || { echo 'run go mod tidy'; exit 1; }
 	@go run ./tools/requirements -check
 
@@ -50,6 +51,9 @@ bench-loadgen: build ## hotsku load beside wrk, vegeta, hey, oha and k6, as far 
 
 chaos-smoke: setup build ## the fault scenarios tagged smoke
 	@bin/hotsku chaos run --tag smoke $(SEEDED) $(TO)
+
+mutants: setup build ## every wrong design, each of which its scenario must find out; half an hour
+	@bin/hotsku mutants $(SEEDED) $(TO)
 
 clean: ## binaries and reports
 	@rm -rf bin reports/out

@@ -73,6 +73,7 @@ product, judge what it left and stop everything; up keeps servers for work by ha
 Exit codes: 0 pass or done, 1 violated or an SLO missed, 2 inconclusive or the environment failed, 64 bad command line.`,
 		Example: `  hotsku bench --rate 20000 --duration 5s
   hotsku chaos run one-consumer-dies --seed 3
+  hotsku mutants get-then-decr
   hotsku verify reports/out/20261111T000000.000Z-bench-7
   eval "$(hotsku up --env)"; hotsku down
   hotsku load --rate 2000 http://127.0.0.1:8080/`,
@@ -84,6 +85,6 @@ Exit codes: 0 pass or done, 1 violated or an SLO missed, 2 inconclusive or the e
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(newUp(), newDown(), newStatus(), newBench(), newLoad(), newMerge(), newChaos(), newVerify(), newReport())
+	root.AddCommand(newUp(), newDown(), newStatus(), newBench(), newLoad(), newMerge(), newChaos(), newMutants(), newVerify(), newReport())
 	return root
 }

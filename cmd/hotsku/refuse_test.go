@@ -25,7 +25,7 @@ func TestRunsThatAreRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, path := range []string{file, filepath.Join(full, "mine"), filepath.Join(bin, "seckill"), filepath.Join(bin, "seckill-chaos")} {
+	for _, path := range []string{file, filepath.Join(full, "mine"), filepath.Join(bin, "seckill"), filepath.Join(bin, "seckill-chaos"), filepath.Join(bin, "seckill-mutant")} {
 		if err := os.WriteFile(path, []byte("#!/bin/false\n"), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -39,6 +39,11 @@ func TestRunsThatAreRefused(t *testing.T) {
 		{"bench --nope", exitUsage, "unknown flag: --nope; hotsku bench --help lists the flags"},
 		{"bnech", exitUsage, `unknown command "bnech" (did you mean bench?); hotsku --help lists the commands`},
 		{"chaos lsit", exitUsage, `unknown command "lsit" (did you mean list?); hotsku chaos --help lists the commands`},
+		{"mutants get-then-dcer", exitUsage, `there is no wrong design "get-then-dcer" (did you mean get-then-decr?); hotsku mutants --list shows them all`},
+		{"mutants --seeds 0", exitUsage, "--seeds 0: must be 1 to 100"},
+		{"mutants --bin-dir " + full, exitEnvironment, "run `make build`"},
+		{with("mutants --out " + full), exitUsage, full + " is not empty: give --out a new or empty folder"},
+		{with("mutants --out " + file), exitUsage, "give --out a folder that you may write"},
 		{"bench --rtae 5", exitUsage, "unknown flag: --rtae (did you mean --rate?); hotsku bench --help lists the flags"},
 		{"bench extra", exitUsage, `hotsku bench takes no argument, but got "extra"`},
 		{"bench --rate 0", exitUsage, "rate 0: must be 1 to 10000000 requests per second"},

@@ -29,8 +29,12 @@ import (
 	"github.com/hotsku/hotsku/system/seckill"
 )
 
-// Binaries are the product's: Plain, and Chaos with fault points.
-type Binaries struct{ Plain, Chaos string }
+// Binaries are the product's: Plain, and Chaos with fault points. Before are
+// words that each is given before its subcommand.
+type Binaries struct {
+	Plain, Chaos string
+	Before       []string
+}
 
 // FindBinaries looks for the product's binaries in dir.
 func FindBinaries(dir string) (Binaries, error) {
@@ -45,6 +49,24 @@ func FindBinaries(dir string) (Binaries, error) {
 		}
 	}
 	return b, nil
+}
+
+// CheckMutant says whether the binary of the wrong designs is beside b's.
+func CheckMutant(b Binaries) error {
+	path := mutantOf(b)
+	if _, err := exec.LookPath(path); err != nil {
+		return fmt.Errorf("the wrong designs' binary %s is missing: run `make build`", path)
+	}
+	return nil
+}
+
+func mutantOf(b Binaries) string { return filepath.Join(filepath.Dir(b.Plain), "seckill-mutant") }
+
+// Mutated are the binaries beside b's of which every process is the wrong
+// design of that name, and notes its firings in file.
+func Mutated(b Binaries, name, file string) Binaries {
+	path := mutantOf(b)
+	return Binaries{Plain: path, Chaos: path, Before: []string{"--mutant", name, "--mutant-file", file}}
 }
 
 // Role says which process to run.
@@ -140,7 +162,7 @@ func (f *Fleet) Stop(ctx context.Context) error {
 func (f *Fleet) Run(ctx context.Context, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, f.cfg.StartTimeout, fmt.Errorf("no end within %v", f.cfg.StartTimeout))
 	defer cancel()
-	cmd := exec.CommandContext(ctx, f.cfg.Binaries.Plain, args...)
+	cmd := exec.CommandContext(ctx, f.cfg.Binaries.Plain, slices.Concat(f.cfg.Binaries.Before, args)...)
 	cmd.Env = f.environment()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C reaches the harness alone
 	cmd.WaitDelay = time.Second                           // a child of it may hold its output open

@@ -336,3 +336,46 @@ func TestNoSettingOfTheShellReachesAProcess(t *testing.T) {
 		t.Errorf("processes get %v; want %v", settings, want)
 	}
 }
+
+// The wrong designs' binary is found beside the product's, and stands for
+// both builds.
+func TestTheBinaryOfWrongDesigns(t *testing.T) {
+	dir := t.TempDir()
+	b := Binaries{Plain: filepath.Join(dir, "seckill"), Chaos: filepath.Join(dir, "seckill-chaos")}
+	if err := CheckMutant(b); err == nil || !strings.Contains(err.Error(), "seckill-mutant is missing: run `make build`") {
+		t.Errorf("none there: %v", err)
+	}
+	path := filepath.Join(dir, "seckill-mutant")
+	if err := os.WriteFile(path, []byte("#!/bin/false\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := CheckMutant(b); err != nil {
+		t.Error(err)
+	}
+	m := Mutated(b, "get-then-decr", "f")
+	if m.Plain != path || m.Chaos != path || strings.Join(m.Before, " ") != "--mutant get-then-decr --mutant-file f" {
+		t.Errorf("got %+v", m)
+	}
+}
+
+// A wrong design is told which it is before the subcommand, whichever way the
+// product is started.
+func TestWordsBeforeTheSubcommand(t *testing.T) {
+	f := newFleet(t, func(c *Config) {
+		c.Binaries = Binaries{Plain: "/bin/echo", Chaos: "/bin/echo", Before: []string{"--mutant", "m"}}
+	})
+	if out, err := f.Run(t.Context(), "migrate"); err != nil || out != "--mutant m migrate\n" {
+		t.Errorf("said %q, %v", out, err)
+	}
+	m, err := f.Add(Role{Name: "scanner", Kind: "scanner"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.start(t.Context()); err == nil {
+		t.Error("echo became ready")
+	}
+	said, err := os.ReadFile(filepath.Join(f.cfg.LogDir, "scanner.log"))
+	if err != nil || !strings.HasPrefix(string(said), "--mutant m scanner --id-seed ") {
+		t.Errorf("said %q, %v", said, err)
+	}
+}
