@@ -4,11 +4,8 @@ import (
 	"bytes"
 	"flag"
 	"io"
-	"os"
 	"path/filepath"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -33,20 +30,7 @@ func TestGolden(t *testing.T) {
 				if err := render(&got, in); err != nil {
 					t.Fatal(err)
 				}
-				path := filepath.Join("testdata", name+".golden."+ext)
-				if *update {
-					if err := os.WriteFile(path, got.Bytes(), 0o644); err != nil {
-						t.Fatal(err)
-					}
-					return
-				}
-				want, err := os.ReadFile(path)
-				if err != nil {
-					t.Fatalf("%v (go test ./reports -update writes it)", err)
-				}
-				if diff := cmp.Diff(string(want), got.String()); diff != "" {
-					t.Errorf("%s changed (-golden +now); if meant, run go test ./reports -update and look at it:\n%s", path, diff)
-				}
+				golden(t, filepath.Join("testdata", name+".golden."+ext), got.String())
 			})
 		}
 	}

@@ -56,6 +56,11 @@ type (
 // an error, so that CI never shows it as passed. An SLO missed in report mode
 // is skipped.
 func JUnit(w io.Writer, in Input) error {
+	return writeSuites(w, []junitSuite{in.suite()})
+}
+
+// suite is the run as a test suite.
+func (in Input) suite() junitSuite {
 	r := in.run()
 	suite := junitSuite{
 		Name: strings.TrimSuffix("hotsku."+r.Name, "."),
@@ -79,7 +84,14 @@ func JUnit(w io.Writer, in Input) error {
 			suite.add(c)
 		}
 	}
-	doc := junitSuites{Name: "hotsku", Tests: suite.Tests, Failures: suite.Failures, Errors: suite.Errors, Suites: []junitSuite{suite}}
+	return suite
+}
+
+func writeSuites(w io.Writer, suites []junitSuite) error {
+	doc := junitSuites{Name: "hotsku", Suites: suites}
+	for _, suite := range suites {
+		doc.Tests, doc.Failures, doc.Errors = doc.Tests+suite.Tests, doc.Failures+suite.Failures, doc.Errors+suite.Errors
+	}
 	if _, err := io.WriteString(w, xml.Header); err != nil {
 		return fmt.Errorf("write junit report: %w", err)
 	}

@@ -1,7 +1,6 @@
 package reports
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"strings"
@@ -26,11 +25,7 @@ type TerminalOptions struct {
 // line is the path of report.html. No line but that one is wider than Width,
 // and no control character of the run's strings reaches the terminal.
 func Terminal(w io.Writer, in Input, opts TerminalOptions) error {
-	width := opts.Width
-	if width <= 0 || width > TerminalWidthDefault {
-		width = TerminalWidthDefault
-	}
-	t := &terminal{w: bufio.NewWriter(w), color: opts.Color, width: max(width, terminalWidthMin)}
+	t := newTerminal(w, opts)
 	t.verdict(in)
 	t.headline(in)
 	t.invariants(in)

@@ -3,6 +3,7 @@ package reports
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"strings"
 	"unicode"
 
@@ -13,6 +14,14 @@ type terminal struct {
 	w     *bufio.Writer
 	color bool
 	width int
+}
+
+func newTerminal(w io.Writer, opts TerminalOptions) *terminal {
+	width := opts.Width
+	if width <= 0 || width > TerminalWidthDefault {
+		width = TerminalWidthDefault
+	}
+	return &terminal{w: bufio.NewWriter(w), color: opts.Color, width: max(width, terminalWidthMin)}
 }
 
 // tint is an ANSI colour.

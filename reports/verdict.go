@@ -151,12 +151,22 @@ func (in Input) summary() string {
 
 // verifyCommand judges the folder again, by the hotsku that ran it.
 func (in Input) verifyCommand() string {
-	hotsku, dir := "bin/hotsku", "DIR"
-	if called, _, _ := strings.Cut(in.run().Command, " "); path.Base(called) == "hotsku" {
-		hotsku = called
+	return hotskuOf(in.run().Command) + " verify " + folderWord(string(in.Dir))
+}
+
+// hotskuOf is how hotsku was called in a command.
+func hotskuOf(command string) string {
+	if called, _, _ := strings.Cut(command, " "); path.Base(called) == "hotsku" {
+		return called
 	}
-	if in.Dir != "" && !strings.ContainsAny(string(in.Dir), " \t\n'\"\\$&;|<>()*?[]#~`!{}") {
-		dir = string(in.Dir)
+	return "bin/hotsku"
+}
+
+// folderWord is a folder's path as a word of a command, DIR where a shell
+// would take it for something else.
+func folderWord(dir string) string {
+	if dir == "" || strings.ContainsAny(dir, " \t\n'\"\\$&;|<>()*?[]#~`!{}") {
+		return "DIR"
 	}
-	return hotsku + " verify " + dir
+	return dir
 }
