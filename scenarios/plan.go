@@ -58,16 +58,20 @@ func (s *Scenario) plan(seed uint64, command, sloMode string, scheduled int64, n
 	if p.LossContracts == nil {
 		p.LossContracts = []string{}
 	}
+	p.MustHits = s.MustHits()
+	return p
+}
+
+// MustHits is what the scenario's faults must hit, by the faults' names.
+func (s *Scenario) MustHits() []rundir.MustHit {
+	hits := []rundir.MustHit{}
 	for _, f := range s.Faults {
 		for _, must := range f.Must {
 			must.Fault = f.Kind.name()
-			p.MustHits = append(p.MustHits, must)
+			hits = append(hits, must)
 		}
 	}
-	if p.MustHits == nil {
-		p.MustHits = []rundir.MustHit{}
-	}
-	return p
+	return hits
 }
 
 func workload(seed uint64) rundir.Workload {

@@ -12,10 +12,7 @@ import (
 // ReportInput reads what reports show beside run. What cannot be read is
 // left out: the reports say that it is missing.
 func ReportInput(dir rundir.Dir, run *rundir.Run) reports.Input {
-	in := reports.Input{Run: run, Dir: dir}
-	if plan, err := dir.ReadPlan(); err == nil {
-		in.Plan = plan
-	}
+	in := Summary(dir, run)
 	var m rundir.Measurements
 	if rundir.ReadJSON(dir.Measurements(), &m) == nil {
 		in.Measurements = &m
@@ -25,6 +22,15 @@ func ReportInput(dir rundir.Dir, run *rundir.Run) reports.Input {
 			break
 		}
 		in.Timeline = append(in.Timeline, e)
+	}
+	return in
+}
+
+// Summary is ReportInput without what only a run's own report shows.
+func Summary(dir rundir.Dir, run *rundir.Run) reports.Input {
+	in := reports.Input{Run: run, Dir: dir}
+	if plan, err := dir.ReadPlan(); err == nil {
+		in.Plan = plan
 	}
 	return in
 }

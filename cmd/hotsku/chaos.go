@@ -1,17 +1,17 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/hotsku/hotsku/scenarios"
+	"github.com/hotsku/hotsku/verify/rundir"
 )
 
 func newChaos() *cobra.Command {
@@ -19,89 +19,91 @@ func newChaos() *cobra.Command {
 		Use: "chaos", Short: "Run scenarios with faults that bite", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newChaosList(), newChaosRun())
+	cmd.AddCommand(newChaosList(), newChaosRun(), newChaosReplay())
 	return cmd
 }
 
 func newChaosList() *cobra.Command {
-	return &cobra.Command{
-		Use: "list", Short: "One scenario a line: name, tags, what goes wrong", Args: noArgs,
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "list", Short: "Show the scenarios: tags, what goes wrong, what the fault must hit, what must hold", Args: noArgs,
+		Example: `  hotsku chaos list
+  hotsku chaos list --json | jq -r '.[] | select(.tags | index("smoke")) | .name'`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			for _, s := range scenarios.All() {
-				fmt.Fprintf(cmd.OutOrStdout(), "%-28s %-16s %s\n", s.Name, strings.Join(s.Tags, ","), s.Doc)
+			rows := listing(scenarios.All())
+			if !asJSON {
+				return printListing(cmd.OutOrStdout(), rows)
 			}
-			return nil
+			enc := json.NewEncoder(cmd.OutOrStdout())
+			enc.SetIndent("", "  ")
+			enc.SetEscapeHTML(false)
+			return enc.Encode(rows)
 		},
 	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
 }
 
 func newChaosRun() *cobra.Command {
 	o := newRunFlags()
-	var tag string
+	var tag, resume string
 	var all bool
+	seeds := 1
 	cmd := &cobra.Command{
-		Use:   "run NAME… | --tag TAG | --all",
-		Short: "Run scenarios, each on servers of its own, and judge them",
+		Use:   "run NAME… | --tag TAG | --all | --resume DIR",
+		Short: "Run scenarios and judge them",
 		Long: `Run each scenario from nothing to a verdict. A fault that did not bite makes its run inconclusive,
-never passed. With several scenarios the exit code is the worst: 1 before 2 before 0, and --out is
-their parent folder.`,
+never passed. Several runs are a night: --out is their parent folder, with night.json, one report.html
+and one junit.xml over all; --resume goes on with a night that was interrupted: runs with a verdict are
+kept, runs without one are set aside and run again. The exit code is the worst: 1 before 2 before 0.`,
 		Example: `  hotsku chaos run kill-access-after-reserve --seed 7
-  hotsku chaos run --tag smoke`,
+  hotsku chaos run --tag smoke
+  hotsku chaos run --all --seeds 3 --out reports/out/tonight
+  hotsku chaos run --resume reports/out/tonight`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if resume != "" {
+				if err := aloneWith(cmd, args, "resume", "bin-dir"); err != nil {
+					return usageError{err}
+				}
+				return o.resume(cmd, rundir.NightDir(resume))
+			}
 			chosen, err := choose(args, tag, all)
 			if err != nil {
 				return usageError{err}
 			}
-			return runAll(cmd, *o, chosen, func(o runFlags, s scenarios.Scenario) error { return o.run(cmd, s, s.Name) })
+			if seeds < 1 || seeds > seedsMax {
+				return usageError{fmt.Errorf("--seeds %d: must be 1 to %d", seeds, seedsMax)}
+			}
+			o.drawSeed()
+			if len(chosen) == 1 && seeds == 1 {
+				return o.run(cmd, chosen[0], chosen[0].Name)
+			}
+			return o.night(cmd, args, chosen, seeds)
 		},
 	}
 	o.register(cmd)
 	cmd.Flags().StringVar(&tag, "tag", "", "run the scenarios with this tag")
 	cmd.Flags().BoolVar(&all, "all", false, "run every scenario")
+	cmd.Flags().IntVar(&seeds, "seeds", seeds, "run each scenario with so many seeds, from --seed on")
+	cmd.Flags().StringVar(&resume, "resume", "", "go on with the night in this folder")
 	return cmd
 }
 
-// runAll runs the chosen scenarios with one seed and returns the worst of
-// their errors. It stops when it is interrupted, and at what nobody could
-// obey.
-func runAll(cmd *cobra.Command, o runFlags, chosen []scenarios.Scenario, run func(runFlags, scenarios.Scenario) error) error {
-	o.drawSeed()
-	if len(chosen) == 1 {
-		return run(o, chosen[0])
+// aloneWith refuses what was given beside a flag and is not among allowed.
+func aloneWith(cmd *cobra.Command, args []string, flag string, allowed ...string) error {
+	var others []string
+	if len(args) > 0 {
+		others = append(others, "scenario names")
 	}
-	parent, worst := o.out, error(nil)
-	if entries, err := os.ReadDir(parent); parent != "" && err == nil && len(entries) > 0 {
-		return usageError{fmt.Errorf("%s is not empty: give --out a new or empty folder", parent)}
-	}
-	for _, s := range chosen {
-		if parent != "" {
-			o.out = filepath.Join(parent, runName(time.Now(), s.Name, o.seed))
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if f.Name != flag && !slices.Contains(allowed, f.Name) {
+			others = append(others, "--"+f.Name)
 		}
-		fmt.Fprintf(cmd.OutOrStdout(), "\n%s: %s\n", s.Name, s.Doc)
-		err := run(o, s)
-		if cmd.Context().Err() != nil || errors.As(err, new(usageError)) {
-			return err
-		}
-		if err != nil && !errors.As(err, new(verdictError)) {
-			fmt.Fprintf(cmd.ErrOrStderr(), "hotsku: %s: %s\n", s.Name, oneLine(err))
-			err = verdictError{exitEnvironment} // printed
-		}
-		worst = worse(worst, err)
+	})
+	if len(others) == 0 {
+		return nil
 	}
-	return worst
-}
-
-// worse returns the error whose exit code says more: 1, then 2, then none.
-func worse(a, b error) error {
-	for _, err := range []error{a, b} {
-		if v, ok := errors.AsType[verdictError](err); ok && v.code == 1 {
-			return err
-		}
-	}
-	if a != nil {
-		return a
-	}
-	return b
+	return fmt.Errorf("--%s takes all from the folder: leave %s away", flag, strings.Join(others, ", "))
 }
 
 // choose picks scenarios by name, tag, or all.
@@ -123,11 +125,11 @@ func choose(names []string, tag string, all bool) ([]scenarios.Scenario, error) 
 	}
 	var chosen []scenarios.Scenario
 	for _, name := range names {
-		i := slices.IndexFunc(table, func(s scenarios.Scenario) bool { return s.Name == name })
-		if i < 0 {
-			return nil, fmt.Errorf("there is no scenario %q%s; hotsku chaos list shows them all", name, didYouMean("", name, scenarioNames(table)))
+		s, err := named(name)
+		if err != nil {
+			return nil, err
 		}
-		chosen = append(chosen, table[i])
+		chosen = append(chosen, s)
 	}
 	for _, s := range table {
 		if all || tag != "" && slices.Contains(s.Tags, tag) {
@@ -140,10 +142,15 @@ func choose(names []string, tag string, all bool) ([]scenarios.Scenario, error) 
 	return chosen, nil
 }
 
-func scenarioNames(table []scenarios.Scenario) []string {
+// named is the scenario of that name; an error suggests the nearest.
+func named(name string) (scenarios.Scenario, error) {
+	table := scenarios.All()
 	names := make([]string, len(table))
-	for i := range table {
-		names[i] = table[i].Name
+	for i, s := range table {
+		if s.Name == name {
+			return s, nil
+		}
+		names[i] = s.Name
 	}
-	return names
+	return scenarios.Scenario{}, fmt.Errorf("there is no scenario %q%s; hotsku chaos list shows them all", name, didYouMean("", name, names))
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/hotsku/hotsku/verify/rundir"
 )
 
 // What cannot be obeyed is refused in one line that says what to do, with
@@ -29,6 +31,18 @@ func TestRunsThatAreRefused(t *testing.T) {
 		if err := os.WriteFile(path, []byte("#!/bin/false\n"), 0o755); err != nil {
 			t.Fatal(err)
 		}
+	}
+	other, newer := filepath.Join(outside, "other"), filepath.Join(outside, "newer")
+	for dir, schema := range map[string]int{other: rundir.NightSchema, newer: 9} {
+		if err := rundir.WriteJSON(rundir.NightDir(dir).Record(), rundir.Night{Schema: schema, SLOMode: rundir.SLOEnforce,
+			Runs: []rundir.NightRun{{Scenario: "kill-acess-after-reserve", Seed: 1}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := rundir.WriteJSON(rundir.Dir(other).Plan(), rundir.Plan{Schema: rundir.PlanSchema, Name: "one-acess-dies", Seed: 1, SLOMode: rundir.SLOEnforce,
+		Activities: []rundir.Activity{{ActivityID: 1, SKUID: 1, Stock: 1, Tokens: 1}},
+		Load:       rundir.LoadPlan{RatePerS: 100, DurationMS: 1000, Scheduled: 100, Connections: 4, Depth: 4, TimeoutMS: 1000}}); err != nil {
+		t.Fatal(err)
 	}
 	with := func(args string) string { return args + " --bin-dir " + bin }
 	for _, c := range []struct {
@@ -81,6 +95,23 @@ func TestRunsThatAreRefused(t *testing.T) {
 		{"chaos run kill-access-after-reserve --slo wrong", exitUsage, `--slo "wrong"`},
 		{with("chaos run kill-access-after-reserve --out " + full), exitUsage, full + " is not empty"},
 		{"chaos run kill-access-after-reserve --bin-dir " + full, exitEnvironment, "run `make build`"},
+		{"chaos run --all --seeds 0", exitUsage, "--seeds 0: must be 1 to 1000"},
+		{"chaos run --all --seeds 1001", exitUsage, "--seeds 1001: must be 1 to 1000"},
+		{"chaos run --all --slo wrong", exitUsage, `--slo "wrong"`},
+		{with("chaos run --all --out " + full), exitUsage, full + " is not empty: give --out a new or empty folder, or --resume this one"},
+		{with("chaos run --all --out " + file), exitUsage, file + " is a file, or below one"},
+		{with("chaos run --all --out /proc/hotsku"), exitUsage, "give --out a folder that you may write"},
+		{"chaos run --all --bin-dir " + full, exitEnvironment, "run `make build`"},
+		{"chaos run --resume " + full, exitUsage, "night.json: is missing: give --resume the folder of a night"},
+		{"chaos run --resume " + other, exitUsage, `there is no scenario "kill-acess-after-reserve" (did you mean kill-access-after-reserve?)`},
+		{"chaos run --resume " + other + " --all --seed 3", exitUsage, "--resume takes all from the folder: leave --all, --seed away"},
+		{"chaos run --resume " + other + " one-access-dies", exitUsage, "leave scenario names away"},
+		{"chaos replay", exitUsage, "replay takes one run directory, got 0 arguments"},
+		{"chaos replay " + full, exitUsage, "plan.json: is missing: give the folder that a run left"},
+		{"chaos replay " + early, exitUsage, "plan.json: is missing: give the folder that a run left"},
+		{"chaos replay " + full + " --seed 7", exitUsage, "unknown flag: --seed"},
+		{"chaos replay " + other, exitUsage, `no scenario "one-acess-dies" (did you mean one-access-dies?)`},
+		{"report " + newer, exitEnvironment, "night.json: has schema 9, this build reads 1"},
 		{"verify", exitUsage, "verify takes one run directory, got 0 arguments"},
 		{"verify a b", exitUsage, "verify takes one run directory, got 2 arguments"},
 		{"verify --nope a", exitUsage, "unknown flag: --nope"},

@@ -58,8 +58,8 @@ func (o *runFlags) drawSeed() {
 // run runs one scenario and prints its verdict. again are the words that name
 // it after the command.
 func (o *runFlags) run(cmd *cobra.Command, s scenarios.Scenario, again ...string) error {
-	if o.sloMode != rundir.SLOEnforce && o.sloMode != rundir.SLOReport {
-		return usageError{fmt.Errorf("--slo %q: must be %s or %s", o.sloMode, rundir.SLOEnforce, rundir.SLOReport)}
+	if err := o.ready(); err != nil {
+		return err
 	}
 	binaries, err := o.binaries()
 	if err != nil {
@@ -76,7 +76,7 @@ func (o *runFlags) run(cmd *cobra.Command, s scenarios.Scenario, again ...string
 	}
 	p := newProgress(cmd.ErrOrStderr(), time.Now)
 	run, err := scenarios.Run(cmd.Context(), s, scenarios.Options{Dir: rundir.Dir(dir), Seed: o.seed,
-		Command: commandLine(cmd, again, o.seed), SLOMode: o.sloMode, Binaries: binaries, Progress: p})
+		Command: commandLine(cmd, again, o.seed, manyFlags...), SLOMode: o.sloMode, Binaries: binaries, Progress: p})
 	p.done()
 	switch {
 	case err == nil:
@@ -89,6 +89,15 @@ func (o *runFlags) run(cmd *cobra.Command, s scenarios.Scenario, again ...string
 		return fmt.Errorf("interrupted; everything was stopped, evidence so far is in %s", dir)
 	}
 	return fmt.Errorf("%w; what evidence there is, and every process's log, is in %s", err, dir)
+}
+
+// ready says what would keep every run from starting.
+func (o *runFlags) ready() error {
+	if o.sloMode != rundir.SLOEnforce && o.sloMode != rundir.SLOReport {
+		return usageError{fmt.Errorf("--slo %q: must be %s or %s", o.sloMode, rundir.SLOEnforce, rundir.SLOReport)}
+	}
+	_, err := o.binaries()
+	return err
 }
 
 // binaries finds the product beside hotsku itself.
@@ -127,19 +136,27 @@ func terminalOptions(w io.Writer) reports.TerminalOptions {
 	return o
 }
 
+// manyFlags choose several runs; the command of one of them is without.
+var manyFlags = []string{"tag", "all", "seeds", "resume"}
+
 // commandLine is what to type to run the same again: with the seed that was
-// drawn, and without the folder that is not empty any more.
-func commandLine(cmd *cobra.Command, again []string, seed uint64) string {
+// drawn, and without the folder that is not empty any more and flags to leave.
+func commandLine(cmd *cobra.Command, again []string, seed uint64, leave ...string) string {
 	path := strings.Fields(cmd.CommandPath())
 	words := slices.Concat([]string{program(os.Args[0])}, path[1:], again)
 	cmd.Flags().Visit(func(f *pflag.Flag) {
-		switch f.Name {
-		case "out", "seed", "tag", "all":
+		switch {
+		case f.Name == "out", f.Name == "seed", slices.Contains(leave, f.Name):
+		case f.Value.Type() == "bool" && f.Value.String() == "true":
+			words = append(words, "--"+f.Name)
 		default:
 			words = append(words, "--"+f.Name, shellWord(f.Value.String()))
 		}
 	})
-	return strings.Join(append(words, "--seed", strconv.FormatUint(seed, 10)), " ")
+	if cmd.Flags().Lookup("seed") != nil {
+		words = append(words, "--seed", strconv.FormatUint(seed, 10))
+	}
+	return strings.Join(words, " ")
 }
 
 // program is how hotsku was called, so that the command is found where it was

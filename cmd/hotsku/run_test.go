@@ -2,17 +2,10 @@ package main
 
 import (
 	"bytes"
-	"context"
-	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/spf13/cobra"
 
 	"github.com/hotsku/hotsku/loadgen"
 	"github.com/hotsku/hotsku/scenarios"
@@ -30,6 +23,9 @@ func TestCommandLineRunsTheSameAgain(t *testing.T) {
 		"chaos run a --out DIR":           "hotsku chaos run a --seed 42",
 		"chaos run --tag smoke":           "hotsku chaos run a --seed 42",
 		"chaos run --all --slo report":    "hotsku chaos run a --slo report --seed 42",
+		"chaos run --all --seeds 3":       "hotsku chaos run a --seed 42",
+		"chaos run --resume DIR":          "hotsku chaos run a --seed 42",
+		"chaos replay --out DIR":          "hotsku chaos replay a",
 	} {
 		t.Run(args, func(t *testing.T) {
 			root := newRoot()
@@ -41,10 +37,10 @@ func TestCommandLineRunsTheSameAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 			var again []string
-			if cmd.Name() == "run" {
+			if cmd.Parent().Name() == "chaos" {
 				again = []string{"a"}
 			}
-			if got := commandLine(cmd, again, 42); got != want {
+			if got := commandLine(cmd, again, 42, manyFlags...); got != want {
 				t.Errorf("command is %q, want %q", got, want)
 			}
 		})
@@ -80,85 +76,6 @@ func TestCommandLineIsOneThatIsTaken(t *testing.T) {
 	if rate, _ := again.Flags().GetInt64("rate"); rate != 7 {
 		t.Errorf("the rate became %d", rate)
 	}
-}
-
-func TestRunAll(t *testing.T) {
-	violated, inconclusive := verdictError{1}, verdictError{2}
-	broken := errors.New("no\nRedis")
-	one := scenarios.All()[0]
-	for _, c := range []struct {
-		rule string
-		errs []error // of each run; the rest must not be tried
-		of   int
-		want int
-		says string // on standard error
-	}{
-		{"all pass", []error{nil, nil}, 2, 0, ""},
-		{"one is the whole", []error{inconclusive}, 1, 2, ""},
-		{"a violation is worse than an inconclusive run before it", []error{inconclusive, violated, nil}, 3, 1, ""},
-		{"and than one after it", []error{violated, inconclusive}, 2, 1, ""},
-		{"a run without a verdict is said at once, and the others go on", []error{broken, nil}, 2, 2, "no Redis\n"},
-		{"a violation is worse than a run without a verdict", []error{violated, broken}, 2, 1, "no Redis\n"},
-		{"what nobody could obey ends it", []error{usageError{errors.New("what?")}}, 3, exitUsage, "hotsku: what?\n"},
-	} {
-		t.Run(c.rule, func(t *testing.T) {
-			parent := filepath.Join(t.TempDir(), "night")
-			cmd := &cobra.Command{SilenceErrors: true, SilenceUsage: true}
-			var stderr bytes.Buffer
-			cmd.SetErr(&stderr)
-			cmd.SetOut(&bytes.Buffer{})
-			cmd.SetArgs(nil)
-			seeds, dirs, n := map[uint64]bool{}, map[string]bool{}, 0
-			cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-				chosen := make([]scenarios.Scenario, c.of)
-				for i := range chosen {
-					chosen[i] = one
-					chosen[i].Name = fmt.Sprintf("s-%d", i)
-				}
-				return runAll(cmd, runFlags{out: parent}, chosen, func(o runFlags, s scenarios.Scenario) error {
-					n++
-					seeds[o.seed], dirs[o.out] = true, true
-					if c.of > 1 && (filepath.Dir(o.out) != parent || !strings.HasSuffix(o.out, fmt.Sprintf("-%s-%d", s.Name, o.seed))) {
-						t.Errorf("%s with seed %d goes to %s", s.Name, o.seed, o.out)
-					}
-					return c.errs[n-1]
-				})
-			}
-			code := run(t.Context(), cmd)
-			if code != c.want || n != len(c.errs) || !strings.HasSuffix(stderr.String(), c.says) || strings.Count(stderr.String(), "\n") != strings.Count(c.says, "\n") {
-				t.Errorf("exit code %d after %d runs, stderr %q; want %d after %d, %q", code, n, stderr.String(), c.want, len(c.errs), c.says)
-			}
-			if len(seeds) != 1 || seeds[0] || len(dirs) != n {
-				t.Errorf("seeds %v, folders %v: want one drawn seed and a folder each", seeds, dirs)
-			}
-		})
-	}
-	t.Run("an interrupted night goes no further", func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		cmd := &cobra.Command{}
-		cmd.SetContext(ctx)
-		cmd.SetOut(&bytes.Buffer{})
-		n := 0
-		err := runAll(cmd, runFlags{}, []scenarios.Scenario{one, one}, func(runFlags, scenarios.Scenario) error {
-			n++
-			cancel()
-			return broken
-		})
-		if n != 1 || !errors.Is(err, broken) {
-			t.Errorf("%d runs, %v", n, err)
-		}
-	})
-	t.Run("the parent of many must be new or empty", func(t *testing.T) {
-		full := t.TempDir()
-		if err := os.WriteFile(filepath.Join(full, "mine"), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		cmd := &cobra.Command{}
-		err := runAll(cmd, runFlags{out: full}, []scenarios.Scenario{one, one}, nil)
-		if !errors.As(err, new(usageError)) || !strings.Contains(err.Error(), full+" is not empty") {
-			t.Errorf("error is %v", err)
-		}
-	})
 }
 
 func TestRunNamesSortByTime(t *testing.T) {

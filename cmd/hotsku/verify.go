@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/hotsku/hotsku/scenarios"
 	"github.com/hotsku/hotsku/verify"
 	"github.com/hotsku/hotsku/verify/rundir"
 )
@@ -97,33 +96,4 @@ func figures(run *rundir.Run) (map[string]json.RawMessage, error) {
 	}
 	parts := map[string]json.RawMessage{}
 	return parts, json.Unmarshal(body, &parts)
-}
-
-func newReport() *cobra.Command {
-	return &cobra.Command{
-		Use:     "report DIR",
-		Short:   "Write report.html and junit.xml of a judged run again",
-		Example: `  hotsku report reports/out/20261111T000000.000Z-bench-7`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usageError{fmt.Errorf("report takes one run directory, got %d arguments; reports/out holds them", len(args))}
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			dir := rundir.Dir(args[0])
-			if err := dir.Recognise(); err != nil {
-				return fmt.Errorf("report: %w: give the folder that a run left", err)
-			}
-			run, err := dir.ReadRun()
-			if err != nil {
-				return fmt.Errorf("%w; hotsku verify %s judges the evidence", err, dir)
-			}
-			if err := scenarios.WriteReports(dir, run); err != nil {
-				return err
-			}
-			fmt.Fprintln(cmd.OutOrStdout(), dir.Report())
-			return nil
-		},
-	}
 }
