@@ -71,8 +71,8 @@ kept, runs without one are set aside and run again. The exit code is the worst: 
 			if err != nil {
 				return usageError{err}
 			}
-			if seeds < 1 || seeds > seedsMax {
-				return usageError{fmt.Errorf("--seeds %d: must be 1 to %d", seeds, seedsMax)}
+			if seeds < 1 || seeds > nightSeedsMax {
+				return usageError{fmt.Errorf("--seeds %d: must be 1 to %d", seeds, nightSeedsMax)}
 			}
 			o.drawSeed()
 			if len(chosen) == 1 && seeds == 1 {

@@ -15,8 +15,8 @@ import (
 	"github.com/hotsku/hotsku/verify/rundir"
 )
 
-// seedsMax bounds a night.
-const seedsMax = 1000
+// nightSeedsMax bounds a night.
+const nightSeedsMax = 1000
 
 // runScenario takes a scenario to a verdict, which it prints.
 type runScenario func(o *runFlags, cmd *cobra.Command, s scenarios.Scenario) error
