@@ -74,8 +74,7 @@ func (r *runner) visitors(ctx context.Context) error {
 	if err != nil {
 		return nil // none: then nobody comes
 	}
-	buyers, err := customers.New(customers.Config{Addrs: addrs, Workload: r.plan.Workload, RatePerS: r.s.Load.RatePerS,
-		ActivityID: activityID, SKUID: skuID, Key: r.key, ExpiresAt: time.Now().Add(saleLength).Unix(), Every: visitEvery})
+	buyers, err := r.customers(addrs)
 	if err != nil {
 		return err
 	}
@@ -87,6 +86,11 @@ func (r *runner) visitors(ctx context.Context) error {
 	buyers.Run(ctx)
 	r.timeline.Add("bench", "customers", "left", buyers.Stats.Hits(), "")
 	return nil
+}
+
+func (r *runner) customers(addrs []string) (*customers.Customers, error) {
+	return customers.New(customers.Config{Addrs: addrs, Workload: r.plan.Workload, RatePerS: r.s.Load.RatePerS,
+		ActivityID: activityID, SKUID: skuID, Key: r.key, ExpiresAt: time.Now().Add(saleLength).Unix(), Every: visitEvery, Notes: r.notes})
 }
 
 // warmUp sells another activity before any fault is set up, so that compilers,

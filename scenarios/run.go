@@ -19,6 +19,7 @@ import (
 	"github.com/hotsku/hotsku/chaos"
 	"github.com/hotsku/hotsku/loadgen"
 	"github.com/hotsku/hotsku/loadgen/pace"
+	"github.com/hotsku/hotsku/scenarios/customers"
 	"github.com/hotsku/hotsku/scenarios/fleet"
 	"github.com/hotsku/hotsku/stack"
 	"github.com/hotsku/hotsku/system/seckill"
@@ -56,6 +57,7 @@ type runner struct {
 	plan *rundir.Plan
 
 	timeline *chaos.Timeline
+	notes    *customers.Notes
 	stack    *stack.Stack
 	fleet    *fleet.Fleet
 	stores   *snapshot.Stores
@@ -125,6 +127,10 @@ func (r *runner) evidence(ctx context.Context, schedule pace.Schedule) (err erro
 		}
 		err = errors.Join(err, r.timeline.Close())
 	}()
+	if r.notes, err = customers.NewNotes(r.dir); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.notes.Close()) }()
 	if err := r.startServers(ctx); err != nil {
 		return err
 	}
@@ -166,7 +172,10 @@ func (r *runner) evidence(ctx context.Context, schedule pace.Schedule) (err erro
 	if err := rundir.WriteJSON(r.dir.Extras(), &extras); err != nil {
 		return err
 	}
-	return r.writeMeasurements(result)
+	if err := r.writeMeasurements(result); err != nil {
+		return err
+	}
+	return r.census(ctx)
 }
 
 func (r *runner) startServers(ctx context.Context) (err error) {

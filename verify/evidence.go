@@ -17,6 +17,7 @@ const (
 	fromPlan     source = "plan.json"
 	fromHistory  source = "history"
 	fromTimeline source = "timeline.jsonl"
+	fromQueries  source = "queries.jsonl"
 	fromSnapshot source = "stores/snapshot.json"
 	fromKeys     source = "stores/redis/keys.jsonl"
 	fromLog      source = "stores/redis/log.jsonl"
@@ -42,6 +43,7 @@ type evidence struct {
 	plan     *rundir.Plan
 	snapshot *rundir.Snapshot
 	timeline []rundir.TimelineEvent
+	queries  []rundir.Query
 	offsets  []rundir.Offset
 	sales    []*sale // one a planned activity, in the plan's order
 	bySKU    map[skuKey]*sale
@@ -79,6 +81,7 @@ func gather(ctx context.Context, dir rundir.Dir) (*evidence, error) {
 	}
 	e.readStores()
 	e.timeline = collect[rundir.TimelineEvent](e, fromTimeline)
+	e.readQueries()
 	for _, s := range e.sales {
 		s.sort()
 	}

@@ -35,7 +35,7 @@ func statusOf(run *rundir.Run, id string) rundir.Invariant {
 
 // sources are all files of a run directory that a verdict leans on.
 func sources() []source {
-	return []source{fromPlan, fromTimeline, fromSnapshot, fromKeys, fromLog, fromMessages, fromOffsets, fromTokens, fromOrders,
+	return []source{fromPlan, fromTimeline, fromQueries, fromSnapshot, fromKeys, fromLog, fromMessages, fromOffsets, fromTokens, fromOrders,
 		fromSKUs, fromItems, fromReservations, fromLedger, fromInbox, fromOutbox, fromDeadLetters, fromActivities, "history/0000.hist"}
 }
 

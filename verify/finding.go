@@ -21,7 +21,7 @@ type check struct {
 func checks() []check {
 	return []check{
 		oversell, oneOrderAUser, conservation, nothingAcceptedLost, noPhantomOrder,
-		idempotency, oneMessageID, compensationOnce, honestSoldOut, recoveredInTime, ledgerAgrees,
+		idempotency, oneMessageID, noPrematureSuccess, compensationOnce, honestSoldOut, queryNeverForgets, recoveredInTime, ledgerAgrees,
 	}
 }
 

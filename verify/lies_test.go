@@ -71,7 +71,7 @@ func lies() []lie {
 			return fmt.Sprintf("reservation %s (user %d, request %s) ended as %s and must have 1 rejections in the ledger, and has 0: -1",
 				r.ReservationID, r.UserID, r.RequestID, r.Status)
 		}},
-		{"an accepted request removed from PostgreSQL", "I3 I4 I10 I15", func(w *world) string {
+		{"an accepted request removed from PostgreSQL", "I3 I4 I8 I10 I15", func(w *world) string {
 			o := w.orders[5]
 			w.forget(o.ReservationID)
 			for i := range w.tokens {
@@ -190,7 +190,7 @@ func lies() []lie {
 			w.setStock(-1)
 			return fmt.Sprintf("ended as %s and must be compensated once, and Redis never did: -1", r.Status)
 		}},
-		{"a phantom unit returned", "I9", func(w *world) string {
+		{"a phantom unit returned", "I9 I13", func(w *world) string {
 			r := w.rejected()
 			for i := range w.reservations {
 				if w.reservations[i].ReservationID == r.ReservationID {

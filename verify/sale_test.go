@@ -27,6 +27,9 @@ func (w *world) request(n uint64, step int64, failures bool) {
 			rec.Tag = tag
 		}
 		rec.Code, rec.Status = uint8(code), uint16(code.HTTPStatus())
+		if w.chance(100) {
+			w.schedule(at+w.between(1_000_000, 60_000_000), func(at int64) { w.ask(pick, at) })
+		}
 		if failures {
 			w.fail(&rec, fate)
 		}
@@ -182,6 +185,7 @@ func (w *world) end(r *simReservation, i, o int, at int64) {
 	switch w.rng.IntN(3) {
 	case 0:
 		order.Status, t.Status, entry.EntryType = "PAID", "SOLD", "PAY"
+		w.paid[r.id] = true
 		w.ledger = append(w.ledger, entry)
 		return
 	case 1:

@@ -27,6 +27,7 @@ type world struct {
 	messages     []rundir.Message
 	offsets      []rundir.Offset
 	timeline     []rundir.TimelineEvent
+	queries      []rundir.Query
 	tokens       []rundir.TokenRow
 	orders       []rundir.OrderRow
 	items        []rundir.OrderItemRow
@@ -47,6 +48,7 @@ type world struct {
 	rejects bool
 	ends    bool
 	resell  bool
+	paid    map[string]bool // by reservation
 }
 
 type simReservation struct {
@@ -121,7 +123,7 @@ func simulate(o options) *world {
 	}
 	w := &world{
 		rng: rand.New(rand.NewPCG(o.seed, 1)), start: time.Date(2026, 3, 1, 9, 30, 0, 0, time.UTC),
-		stock: o.stock, byUser: map[int64]*simReservation{}, byReq: map[uint32]*simReservation{}, rejects: o.rejects, ends: o.ends, resell: o.resell,
+		stock: o.stock, byUser: map[int64]*simReservation{}, byReq: map[uint32]*simReservation{}, paid: map[string]bool{}, rejects: o.rejects, ends: o.ends, resell: o.resell,
 	}
 	w.plan = rundir.Plan{
 		Schema: rundir.PlanSchema, Name: "bench", Seed: o.seed, Scheme: "redis-mq-token", Command: "hotsku bench", CreatedAt: w.start,
@@ -180,6 +182,8 @@ func (w *world) logEntry(op string, r *simReservation, at, openAt int64) {
 	w.log = append(w.log, e)
 }
 
+func (w *world) snapshotAt() time.Time { return w.wall(int64(time.Minute)) }
+
 // finish leaves the stores as a snapshot would find them.
 func (w *world) finish() {
 	k := seckill.KeysOf(activityID, skuID)
@@ -206,9 +210,10 @@ func (w *world) finish() {
 			rundir.RedisKey{Key: k.Request(request), Type: "hash", ExpireAt: -1,
 				Hash: map[string]string{"payload_hash": cmd.PayloadHash(), "code": "QUEUED", "reservation_id": r.id}})
 	}
+	w.census()
 	n := int64(len(w.messages))
 	w.offsets = []rundir.Offset{{Group: seckill.GroupOrder, Topic: seckill.TopicOrderCreate, Queue: 0, Min: 0, Max: n, Consumed: n}}
 	w.timeline = []rundir.TimelineEvent{{AtMS: 0, Actor: "bench", Target: "load", Event: "load started"}}
-	w.snapshot = rundir.Snapshot{Schema: rundir.SnapshotSchema, TakenAt: w.wall(int64(time.Minute)), Quiescent: true, WaitedMS: 700,
+	w.snapshot = rundir.Snapshot{Schema: rundir.SnapshotSchema, TakenAt: w.snapshotAt(), Quiescent: true, WaitedMS: 700,
 		Versions: rundir.Versions{Redis: "7.0.15", Postgres: "15.18", RocketMQ: "5.5.0"}, WALBytes: 1 << 20}
 }

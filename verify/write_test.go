@@ -60,6 +60,7 @@ func (w *world) write(t fataler, dir rundir.Dir) {
 		}
 	}
 	writeRows(t, dir.Timeline(), w.timeline)
+	writeRows(t, dir.Queries(), w.queries)
 	writeRows(t, dir.RedisKeys(), w.keys)
 	writeRows(t, dir.RedisLog(), w.log)
 	writeRows(t, dir.Messages(), w.messages)

@@ -3,7 +3,10 @@
 // sent so far is asked for is drawn from the plan's seed, and so is what its
 // owner does.
 //
-// It counts and judges nothing: what came of it is in the stores.
+// When all is over, Census has the owner of each accepted request ask once
+// more. Every answer goes to Notes, by which verify judges whether a query
+// forgot a request, or spoke of an order before there was one; here nothing is
+// judged.
 //
 // Imports allowed: system/seckill, verify/rundir.
 package customers
@@ -50,6 +53,7 @@ type Config struct {
 	Key        seckill.TokenKey
 	ExpiresAt  int64         // of the tokens, Unix seconds
 	Every      time.Duration // between two visits
+	Notes      *Notes        // takes every answer; nil keeps none
 }
 
 // Stats counts visits. Safe to read at any time.
@@ -122,8 +126,7 @@ func (c *Customers) Run(ctx context.Context) {
 // visit asks for a request and ends the order it finds, or does not.
 func (c *Customers) visit(turn int, pick rundir.Pick) {
 	c.Stats.Asked.Add(1)
-	requestID := c.cfg.Workload.RequestID(pick.Ordinal)
-	a, ok := c.call(turn, http.MethodGet, fmt.Sprintf("/v1/seckill/requests/%s?activity_id=%d&sku_id=%d", requestID, c.cfg.ActivityID, c.cfg.SKUID), pick.User)
+	a, ok := c.call(turn, rundir.Query{Ask: rundir.AskRequest, User: pick.User, RequestID: c.cfg.Workload.RequestID(pick.Ordinal)})
 	switch {
 	case !ok:
 		return
@@ -140,26 +143,37 @@ func (c *Customers) visit(turn int, pick rundir.Pick) {
 	}
 	switch roll := rand.New(rand.NewPCG(c.cfg.Workload.Seed, uint64(pick.Ordinal))).IntN(1000); {
 	case roll < payPermille:
-		c.end(turn, a.OrderID, "pay", pick.User, &c.Stats.Paid)
+		c.end(turn, a, rundir.AskPay, pick.User, &c.Stats.Paid)
 	case roll < payPermille+cancelPermille:
-		c.end(turn, a.OrderID, "cancel", pick.User, &c.Stats.Cancelled)
+		c.end(turn, a, rundir.AskCancel, pick.User, &c.Stats.Cancelled)
 	}
 }
 
-func (c *Customers) end(turn int, orderID, how string, user int64, count *atomic.Int64) {
-	if a, ok := c.call(turn, http.MethodPost, "/v1/seckill/orders/"+orderID+"/"+how, user); ok && a.Code == seckill.CodeFound {
+func (c *Customers) end(turn int, found seckill.Answer, how string, user int64, count *atomic.Int64) {
+	q := rundir.Query{Ask: how, User: user, RequestID: found.RequestID, Order: found.OrderID}
+	if a, ok := c.call(turn, q); ok && a.Code == seckill.CodeFound {
 		count.Add(1)
 	}
 }
 
-// call asks one process, and the next one if the first does not answer: both
-// calls may be repeated.
-func (c *Customers) call(turn int, method, path string, user int64) (seckill.Answer, bool) {
+// call asks one process, and the next one if the first does not answer: all
+// calls may be repeated. What was asked and answered is noted.
+func (c *Customers) call(turn int, q rundir.Query) (seckill.Answer, bool) {
+	method, path := http.MethodGet, fmt.Sprintf("/v1/seckill/requests/%s?activity_id=%d&sku_id=%d", q.RequestID, c.cfg.ActivityID, c.cfg.SKUID)
+	if q.Ask != rundir.AskRequest {
+		method, path = http.MethodPost, "/v1/seckill/orders/"+q.Order+"/"+q.Ask
+	}
 	for i := range c.cfg.Addrs {
-		if a, err := c.ask(method, "http://"+c.cfg.Addrs[(turn+i)%len(c.cfg.Addrs)]+path, user); err == nil {
+		q.SentUS = time.Now().UnixMicro()
+		a, err := c.ask(method, "http://"+c.cfg.Addrs[(turn+i)%len(c.cfg.Addrs)]+path, q.User)
+		q.DoneUS = time.Now().UnixMicro()
+		if err == nil {
+			c.cfg.Notes.answered(q, a)
 			return a, true
 		}
+		q.Failed = err.Error()
 	}
+	c.cfg.Notes.add(q)
 	c.Stats.Failed.Add(1)
 	return seckill.Answer{}, false
 }

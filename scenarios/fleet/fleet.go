@@ -123,6 +123,15 @@ func (f *Fleet) Add(r Role) (*Member, error) {
 	return m, nil
 }
 
+// Join adds a member to a fleet that runs, and returns when it is ready.
+func (f *Fleet) Join(ctx context.Context, r Role) (*Member, error) {
+	m, err := f.Add(r)
+	if err != nil {
+		return nil, err
+	}
+	return m, m.start(ctx)
+}
+
 // Members returns all, by name.
 func (f *Fleet) Members() []*Member {
 	f.mu.Lock()

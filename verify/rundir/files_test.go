@@ -98,6 +98,9 @@ func exampleRows() []any {
 		InboxRow{ConsumerGroup: "g", MessageID: "msg_A", ReservationID: "resv_A", CommittedAt: at},
 		OutboxRow{EventID: 1, EventType: "ORDER_CREATED", AggregateID: "resv_A", Payload: json.RawMessage(`{"status":"ORDER_CREATED"}`), PublishedAt: &at},
 		DeadLetterRow{MessageID: "msg_A", ReservationID: "resv_A", Class: "poison", Reason: "x"},
+		Query{Schema: QueriesSchema, Census: true, Ask: AskCancel, User: 1000, RequestID: "r7-0", Order: "ord_A", SentUS: 1772357400123456, DoneUS: 1772357400123999,
+			Code: "ORDER_ENDED", Status: "COMPENSATED", Reason: "EXPIRED", OrderID: "ord_A", ReservationID: "resv_A"},
+		Query{Schema: QueriesSchema, Ask: AskRequest, User: 1000, RequestID: "r7-0", SentUS: 1772357400123456, DoneUS: 1772357402123456, Failed: "timeout"},
 		TimelineEvent{AtMS: -5, Actor: "bench", Target: "redis", Event: "started", Hits: map[string]int64{"killed": 1}, Detail: "d"},
 	}
 }

@@ -13,6 +13,7 @@ func (d Dir) path(elem ...string) string {
 func (d Dir) Plan() string             { return d.path("plan.json") }
 func (d Dir) History() string          { return d.path("history") }
 func (d Dir) Timeline() string         { return d.path("timeline.jsonl") }
+func (d Dir) Queries() string          { return d.path("queries.jsonl") }
 func (d Dir) Stores() string           { return d.path("stores") }
 func (d Dir) Snapshot() string         { return d.path("stores", "snapshot.json") }
 func (d Dir) RedisKeys() string        { return d.path("stores", "redis", "keys.jsonl") }
