@@ -269,7 +269,7 @@ func lies() []lie {
 		}},
 		{"another total of the SKU", "I15", func(w *world) string {
 			w.skus[0].TotalStock++
-			return "the ledger issues 40 units, and the SKU's total is 41: +1"
+			return "a stock of 40 was planned, and the SKU's total is 41: +1"
 		}},
 		{"a free token marked claimed", "I3 I1 I15", func(w *world) string {
 			for i := range w.tokens {

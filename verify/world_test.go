@@ -135,7 +135,7 @@ func simulate(o options) *world {
 		SLOMode:  "enforce", Limits: rundir.Limits{SendLagP99MS: 5, ConvergeMS: 30000, GateLagMS: 200},
 		Invariants: allInvariants(), LossContracts: o.contracts,
 	}
-	w.skus = []rundir.SKURow{{ActivityID: activityID, SKUID: skuID, TotalStock: o.tokens, PriceCents: 999, Allocator: "token"}}
+	w.skus = []rundir.SKURow{{ActivityID: activityID, SKUID: skuID, TotalStock: o.stock, PriceCents: 999, Allocator: "token"}}
 	w.logEntry("init", nil, -int64(time.Second), 0)
 	w.ledger = append(w.ledger, rundir.LedgerRow{LedgerID: 1, ActivityID: activityID, SKUID: skuID, EntryType: "ISSUE", Delta: o.tokens, CommittedAt: w.start.Add(-time.Minute)})
 	for seq := range o.tokens {
