@@ -42,5 +42,5 @@ func (l Load) users() int64 {
 // All is the scenario table. Each row is replayed by
 // `hotsku chaos run NAME --seed N`.
 func All() []Scenario {
-	return slices.Concat(killPoints(), healthy(), oneOfTwoDies())
+	return slices.Concat(killPoints(), workloads(), oneOfTwoDies())
 }

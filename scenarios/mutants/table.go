@@ -26,5 +26,27 @@ func All() []Mutant {
 			Name: "client-retry-instead-of-scanner", Doc: "nobody resends what was never confirmed: the client is expected to try again",
 			Scenario: "kill-access-after-reserve", KilledBy: []string{"I14"},
 		},
+		{
+			// R15.12
+			Name: "no-final-stock-check", Doc: "the consumer believes Redis, and sells another's unit where none is free",
+			Scenario: "redis-promises-too-much", KilledBy: []string{"I1"},
+		},
+		{
+			Name: "phantom-stock-returned", Doc: "a unit that never was goes back to Redis, which sells it again",
+			Scenario: "redis-promises-too-much", KilledBy: []string{"I9"},
+		},
+		{
+			Name: "gate-never-reopens", Doc: "the sold-out gate stays closed when units come back",
+			Scenario: "cancelled-units-sell-again", KilledBy: []string{"I10"},
+		},
+		{
+			Name: "ack-before-commit", Doc: "the consumer acknowledges a batch when it takes it in, and runs the transaction after",
+			// Whom nobody was told of is lost as well: I3 counts reservations, I4 answers.
+			Scenario: "one-consumer-dies", KilledBy: []string{"I3", "I4"},
+		},
+		{
+			Name: "inbox-outside-the-transaction", Doc: "the inbox row is committed before the transaction that it is to make safe",
+			Scenario: "one-consumer-dies", KilledBy: []string{"I3", "I4"},
+		},
 	}
 }

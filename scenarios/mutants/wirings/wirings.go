@@ -17,6 +17,7 @@ import (
 
 	"github.com/hotsku/hotsku/lua"
 	"github.com/hotsku/hotsku/system/app"
+	"github.com/hotsku/hotsku/system/order"
 	"github.com/hotsku/hotsku/system/seckill"
 	"github.com/hotsku/hotsku/system/settings"
 )
@@ -32,6 +33,12 @@ var designs = map[string]func(*app.Wiring, Fire){
 	"gate-forgets-winners":             gateForgetsWinners,
 	"new-message-id-per-resend":        newMessageIDPerResend,
 	"client-retry-instead-of-scanner":  noScanner,
+
+	"gate-never-reopens":            gateNeverReopens,
+	"no-final-stock-check":          noFinalStockCheck,
+	"ack-before-commit":             ackBeforeCommit,
+	"inbox-outside-the-transaction": inboxOutside,
+	"phantom-stock-returned":        phantomStockReturned,
 }
 
 // Names are those of the designs, sorted.
@@ -62,6 +69,9 @@ type edit struct{ file, old, new string }
 
 // scripts is the product's Lua with edits.
 func scripts(edits ...edit) fs.FS { return edited(lua.FS, ".", edits) }
+
+// statements is the SQL of the order transaction with edits.
+func statements(edits ...edit) fs.FS { return edited(order.SQL, "sql", edits) }
 
 // edited panics where an edit does not fit: the product has changed, and the
 // design must follow it.
