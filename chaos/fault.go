@@ -57,8 +57,9 @@ var (
 )
 
 // Drive takes a fault that was set up through its life and notes each step.
-// A target that does not work is left alone. Whatever happens, also when ctx ends, it heals what it broke before it
-// returns. One that was cut short by ctx is ctx's error.
+// A target that does not work is left alone. Whatever happens, also when ctx
+// ends, it heals what it broke before it returns. One that was cut short by ctx
+// is ctx's error.
 func Drive(ctx context.Context, f Fault, limits Limits, t *Timeline) error {
 	if err := works(ctx, f); err != nil {
 		t.Add(f.Name(), f.Target(), "did not work before", nil, err.Error())
@@ -105,10 +106,10 @@ func strike(ctx context.Context, f Fault, limits Limits, t *Timeline) error {
 }
 
 func heal(ctx context.Context, f Fault, t *Timeline) error {
+	t.Add(f.Name(), f.Target(), "healing", nil, "") // before it: until here the fault was whole
 	if err := f.Heal(ctx); err != nil {
 		return err
 	}
-	t.Add(f.Name(), f.Target(), "healing", nil, "")
 	if err := f.WaitUntilHealed(ctx); err != nil {
 		return err
 	}

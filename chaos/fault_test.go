@@ -88,7 +88,7 @@ func TestDrive(t *testing.T) {
 			events: []string{"failed", "healing", "healed"}},
 		{rule: "a heal that fails is an error", on: map[string]func(context.Context) error{"heal": fail},
 			limits: quick, is: errBroken, steps: []string{"works", "inject", "bite", "heal"},
-			events: []string{"injected", "bit", "not healed"}},
+			events: []string{"injected", "bit", "healing", "not healed"}},
 		{rule: "a target that does not recover is an error",
 			on:     map[string]func(context.Context) error{"healed": untilDone},
 			limits: Limits{Bite: time.Minute, Heal: time.Millisecond}, is: context.DeadlineExceeded, steps: all[:5],
@@ -102,7 +102,7 @@ func TestDrive(t *testing.T) {
 		{rule: "a heal that fails does not hide that it did not bite",
 			on:     map[string]func(context.Context) error{"bite": untilDone, "heal": fail},
 			limits: Limits{Bite: time.Millisecond, Heal: time.Minute}, is: ErrNoBite, steps: []string{"works", "inject", "bite", "heal"},
-			events: []string{"injected", "did not bite", "not healed"}},
+			events: []string{"injected", "did not bite", "healing", "not healed"}},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			line, dir := newTimeline(t, time.Now)

@@ -16,6 +16,9 @@ type Fault struct {
 	Kind   Kind
 	Limits chaos.Limits
 	Must   []rundir.MustHit // Fault is filled in
+	// Closes says what the fault takes from the sale, and from when on the sale
+	// must have closed for it (I11); nil: nothing. Fault is filled in.
+	Closes *rundir.Outage
 }
 
 // Kind is one way in which something goes wrong, with what a row of the table

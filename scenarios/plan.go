@@ -70,6 +70,11 @@ func (s *Scenario) MustHits() []rundir.MustHit {
 			must.Fault = f.Kind.name()
 			hits = append(hits, must)
 		}
+		if f.Closes != nil {
+			closes := *f.Closes
+			closes.Fault = f.Kind.name()
+			p.Outages = append(p.Outages, closes)
+		}
 	}
 	return hits
 }

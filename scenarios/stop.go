@@ -33,6 +33,7 @@ func (r *runner) stop() error {
 				errs = append(errs, fmt.Errorf("%w: %s runs on", ErrLeft, m.Name()))
 			}
 		}
+		errs = append(errs, r.searchLogs())
 	}
 	for _, s := range r.stack.Servers() {
 		errs = append(errs, copyFile(s.LogPath(), filepath.Join(r.dir.Logs(), s.Name()+".log")))

@@ -26,6 +26,8 @@ type answers struct {
 
 	contradictions []string // where the history is not the plan's
 	soldOut        *soldOutJudge
+	outages        []*outage
+	ambiguous      int64 // requests of unknown outcome
 }
 
 // codeOf is the code of the answer, CodeNone where none was parsed.
@@ -67,10 +69,17 @@ func (e *evidence) readHistory(ctx context.Context) error {
 	}
 	first.close()
 	a.soldOut = newSoldOutJudge(e, a.startUnixNano)
+	a.outages = e.outages()
 	if err := e.stream(ctx, a, func(r *history.Record) {
 		code := codeOf(r)
 		if code == seckill.CodeSoldOut {
 			a.soldOut.judge(r)
+		}
+		for _, o := range a.outages {
+			o.answer(r)
+		}
+		if ambiguous(r) {
+			a.ambiguous++
 		}
 		if code.Accepted() || code == seckill.CodeDuplicateUser || code == seckill.CodeIdempotencyConflict || about.concern(r) {
 			a.kept = append(a.kept, *r)

@@ -21,26 +21,31 @@ func TestEveryLieIsFoundByItsInvariant(t *testing.T) {
 	for _, l := range slices.Concat(lies(), askingLies()) {
 		t.Run(l.name, func(t *testing.T) {
 			t.Parallel()
-			w := healthyWorld()
-			want := l.tell(w)
-			run := w.judged(t)
-			var violated []string
-			for _, inv := range run.Invariants {
-				if inv.Status == rundir.StatusViolated {
-					violated = append(violated, inv.ID)
-				}
-			}
-			expected := strings.Fields(l.violated)
-			primary := expected[0]
-			slices.Sort(expected)
-			sorted := slices.Sorted(slices.Values(violated))
-			if !slices.Equal(sorted, expected) || run.Verdict != rundir.VerdictFail || run.ExitCode != ExitFail {
-				t.Errorf("violated %v (%s, exit %d), want %s\n%s", violated, run.Verdict, run.ExitCode, l.violated, strings.Join(run.Reasons, "\n"))
-			}
-			if all := witnesses(run, primary); !strings.Contains(all, want) {
-				t.Errorf("%s says\n%s\nwant\n%s", primary, all, want)
-			}
+			l.mustBeFound(t, healthyWorld())
 		})
+	}
+}
+
+// mustBeFound tells the lie, and checks who says what.
+func (l lie) mustBeFound(t *testing.T, w *world) {
+	t.Helper()
+	want := l.tell(w)
+	run := w.judged(t)
+	var violated []string
+	for _, inv := range run.Invariants {
+		if inv.Status == rundir.StatusViolated {
+			violated = append(violated, inv.ID)
+		}
+	}
+	expected := strings.Fields(l.violated)
+	primary := expected[0]
+	slices.Sort(expected)
+	sorted := slices.Sorted(slices.Values(violated))
+	if !slices.Equal(sorted, expected) || run.Verdict != rundir.VerdictFail || run.ExitCode != ExitFail {
+		t.Errorf("violated %v (%s, exit %d), want %s\n%s", violated, run.Verdict, run.ExitCode, l.violated, strings.Join(run.Reasons, "\n"))
+	}
+	if all := witnesses(run, primary); !strings.Contains(all, want) {
+		t.Errorf("%s says\n%s\nwant\n%s", primary, all, want)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/hotsku/hotsku/system/seckill"
@@ -197,24 +196,7 @@ func TestEveryLieAboutAnOrdersEndIsFound(t *testing.T) {
 		for _, l := range append(endLies(), policyLies(resell)...) {
 			t.Run(fmt.Sprintf("resell %t: %s", resell, l.name), func(t *testing.T) {
 				t.Parallel()
-				w := endedWorld(resell)
-				want := l.tell(w)
-				run := w.judged(t)
-				var violated []string
-				for _, inv := range run.Invariants {
-					if inv.Status == rundir.StatusViolated {
-						violated = append(violated, inv.ID)
-					}
-				}
-				expected := strings.Fields(l.violated)
-				primary := expected[0]
-				slices.Sort(expected)
-				if !slices.Equal(slices.Sorted(slices.Values(violated)), expected) || run.ExitCode != ExitFail {
-					t.Errorf("violated %v (exit %d), want %s\n%s", violated, run.ExitCode, l.violated, strings.Join(run.Reasons, "\n"))
-				}
-				if all := witnesses(run, primary); !strings.Contains(all, want) {
-					t.Errorf("%s says\n%s\nwant\n%s", primary, all, want)
-				}
+				l.mustBeFound(t, endedWorld(resell))
 			})
 		}
 	}

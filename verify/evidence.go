@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/hotsku/hotsku/verify/rundir"
 )
@@ -51,6 +52,9 @@ type evidence struct {
 	answers  *answers
 	messages int64      // create messages stored for planned activities
 	stored   []position // of every create message, in the file's order
+
+	deliveries []delivery // create messages, sent back ones, and what was given up
+	letters    []rundir.DeadLetterRow
 
 	faults  map[source]*rundir.EvidenceError
 	found   []*rundir.EvidenceError // the same, in the order of reading
@@ -142,12 +146,11 @@ func (e *evidence) quiescent() bool { return e.snapshot != nil && e.snapshot.Qui
 // writes (invariants.md, loss contracts): an extra reservation is then
 // allowed if it ends rejected.
 func (e *evidence) redisMayLose() bool {
-	for _, c := range e.plan.LossContracts {
-		if c == "redis-failover" || c == "redis-restored-older" {
-			return true
-		}
-	}
-	return false
+	return e.lossDeclared(rundir.LossRedisFailover) || e.lossDeclared(rundir.LossRedisRestoredOlder) || e.lossDeclared(rundir.LossRedisEverysec)
+}
+
+func (e *evidence) lossDeclared(contract string) bool {
+	return slices.Contains(e.plan.LossContracts, contract)
 }
 
 // skuKey names one SKU of one activity.

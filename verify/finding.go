@@ -21,7 +21,7 @@ type check struct {
 func checks() []check {
 	return []check{
 		oversell, oneOrderAUser, conservation, nothingAcceptedLost, noPhantomOrder,
-		idempotency, oneMessageID, noPrematureSuccess, compensationOnce, honestSoldOut, queryNeverForgets, recoveredInTime, ledgerAgrees,
+		idempotency, oneMessageID, noPrematureSuccess, compensationOnce, honestSoldOut, failClosed, nothingDeadSilently, queryNeverForgets, recoveredInTime, ledgerAgrees,
 	}
 }
 
@@ -31,16 +31,19 @@ type finding struct {
 	violations int64
 	witness    []string
 	blocked    []string // why it could not be checked
+
+	evidence *evidence
+	when     when // of what is being judged
 }
 
 func (f *finding) check(n int) { f.checked += int64(n) }
 
 // violate counts a violation; its sentence says what was promised, what was
-// found, and the delta.
+// found, and the delta, and then what went on around it.
 func (f *finding) violate(format string, args ...any) {
 	f.violations++
 	if len(f.witness) < WitnessesMax {
-		f.witness = append(f.witness, fmt.Sprintf(format, args...))
+		f.witness = append(f.witness, fmt.Sprintf(format, args...)+f.evidence.around(f.when))
 	}
 }
 
@@ -48,7 +51,7 @@ func (f *finding) violate(format string, args ...any) {
 func (f *finding) block(reason string) { f.blocked = append(f.blocked, reason) }
 
 func (c *check) judge(e *evidence) rundir.Invariant {
-	f := &finding{}
+	f := &finding{evidence: e}
 	for _, s := range c.needs {
 		if fault := e.faults[s]; fault != nil {
 			f.block(fault.Error())

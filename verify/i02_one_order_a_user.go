@@ -36,6 +36,9 @@ func judgeOneOrderAUser(e *evidence, f *finding) {
 		}
 		for _, u := range sortedKeys(users) {
 			f.check(1)
+			if len(reservations[u]) > 0 {
+				f.moment(e.ofReservation(reservations[u][0]))
+			}
 			if n := len(orders[u]); n > 1 {
 				f.violate("%s: user %d is promised at most one order and has %d: %s: %+d", s.key(), u, n, orderList(orders[u]), n-1)
 			}

@@ -23,7 +23,7 @@ func judgeConservation(e *evidence, f *finding) {
 		misplaced := s.judgeUnits(f)
 		e.conservationDelta += misplaced
 		if e.quiescent() {
-			s.judgeEnds(f)
+			s.judgeEnds(e, f)
 		}
 	}
 }
@@ -91,9 +91,11 @@ func placeWords(places []string) string {
 }
 
 // judgeEnds looks at how each reservation ended.
-func (s *sale) judgeEnds(f *finding) {
+func (s *sale) judgeEnds(e *evidence, f *finding) {
+	defer f.timeless()
 	for _, r := range s.reservations {
 		f.check(1)
+		f.moment(e.ofReservation(r))
 		for _, o := range r.orders {
 			if want := reservationOf(o); r.row != nil && !r.status().Rejected() && r.status() != want {
 				f.violate("%s: %s ended its reservation as %s, and PostgreSQL says %s", s.key(), orderWords(o), want, r.status())

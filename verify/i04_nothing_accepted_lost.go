@@ -1,8 +1,11 @@
 package verify
 
 import (
+	"strings"
+
 	"github.com/hotsku/hotsku/loadgen/history"
 	"github.com/hotsku/hotsku/system/seckill"
+	"github.com/hotsku/hotsku/verify/rundir"
 )
 
 // nothingAcceptedLost is I4: each QUEUED or QUEUED_PENDING_MESSAGE answer
@@ -22,6 +25,7 @@ func judgeNothingAcceptedLost(e *evidence, f *finding) {
 		if !codeOf(a).Accepted() {
 			continue
 		}
+		f.moment(ofAnswer(a))
 		if a.Tag == ([16]byte{}) {
 			f.check(1)
 			f.violate("%s: request %d was answered %s without a reservation: nothing stands behind it: -1", s.key(), a.N, codeOf(a))
@@ -40,6 +44,10 @@ func (s *sale) judgeAccepted(e *evidence, a *history.Record, f *finding) {
 	r := s.byID[id]
 	if r == nil {
 		f.check(1)
+		if e.redisMayLose() {
+			s.judgeLost(e, a, f)
+			return
+		}
 		f.violate("%s: request %d of user %d was answered %s with reservation %s, and no store knows it: -1", s.key(), a.N, user, codeOf(a), id)
 		return
 	}
@@ -73,6 +81,51 @@ func (s *sale) judgeAccepted(e *evidence, a *history.Record, f *finding) {
 	if r.row != nil && e.quiescent() && !e.redisMayLose() {
 		s.judgeShown(r, user, f)
 	}
+}
+
+// judgeLost is what the loss contract of Redis leaves of an acceptance that no
+// store knows: nothing of it was sent, and it ends in a rejection that the query
+// shows, or in what became of the same request sent again.
+func (s *sale) judgeLost(e *evidence, a *history.Record, f *finding) {
+	if fault := e.faults[fromQueries]; fault != nil {
+		f.block(fault.Error())
+		return
+	}
+	id, requestID := named(a), e.plan.Workload.RequestID(a.Ordinal)
+	if !e.lossAllowed(a.Done) {
+		f.violate("%s: request %d of user %d was answered %s with reservation %s at %s, and no store knows it, though Redis may lose only the %d ms before it was killed: -1",
+			s.key(), a.N, a.Subject, codeOf(a), id, clock(a.Done), rundir.LossEverysecMS)
+		return
+	}
+	found := "and was not asked for at the end"
+	for i := range e.queries {
+		q := &e.queries[i]
+		if !q.Census || q.Failed != "" || q.User != int64(a.Subject) || q.RequestID != requestID {
+			continue
+		}
+		if code := told(q); code == seckill.CodeNotAccepted || code == seckill.CodeFound {
+			return
+		}
+		found = "and the query says " + queryWords(q)
+	}
+	f.violate("%s: reservation %s, with which request %d of user %d was answered %s, was lost with Redis before it was sent and must end in a rejection the query shows, %s: -1",
+		s.key(), id, a.N, a.Subject, codeOf(a), found)
+}
+
+// lossAllowed says that Redis may have lost what was accepted at that time,
+// nanoseconds since the start: with everysec alone only what it had not synced
+// when a fault took it.
+func (e *evidence) lossAllowed(done int64) bool {
+	if e.lossDeclared(rundir.LossRedisFailover) || e.lossDeclared(rundir.LossRedisRestoredOlder) {
+		return true
+	}
+	for i := range e.timeline {
+		ev := &e.timeline[i]
+		if at := ev.AtMS * 1e6; ev.Actor != benchActor && strings.Contains(ev.Target, rundir.OnRedis) && done <= at && done >= at-rundir.LossEverysecMS*1e6 {
+			return true
+		}
+	}
+	return false
 }
 
 // judgeShown holds the query's source, Redis, against PostgreSQL's decision.

@@ -11,6 +11,7 @@ func judgeNoPhantomOrder(e *evidence, f *finding) {
 	s := e.sales[0]
 	for _, o := range s.orders {
 		f.check(1)
+		f.moment(e.ofOrder(o))
 		ordinal, ok := e.plan.Workload.Ordinal(o.RequestID)
 		if !ok {
 			f.violate("%s: %s must trace to a request, and its request id is none of this run's: +1 phantom order", s.key(), orderWords(o))

@@ -21,6 +21,7 @@ func judgeOneMessageID(e *evidence, f *finding) {
 	for _, s := range e.sales {
 		for _, r := range s.reservations {
 			f.check(len(r.messages))
+			f.moment(e.ofReservation(r))
 			want := seckill.MessageIDOf(r.id)
 			if ids := r.messageIDs(); len(ids) > 1 {
 				f.violate("%s: reservation %s may have one message id, and its %d stored messages have %d: %s: %+d",

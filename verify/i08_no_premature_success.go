@@ -27,6 +27,7 @@ func judgeNoPrematureSuccess(e *evidence, f *finding) {
 	for i := range e.answers.kept {
 		if a := &e.answers.kept[i]; codeOf(a).Accepted() {
 			f.check(1)
+			f.moment(ofAnswer(a))
 			s.judgeCreatedAnswer(e, a, f)
 		}
 	}
@@ -42,6 +43,7 @@ func judgeNoPrematureSuccess(e *evidence, f *finding) {
 	for i := range e.queries {
 		if q := &e.queries[i]; q.Failed == "" {
 			f.check(1)
+			f.moment(e.ofQuery(q))
 			s.judgeTold(e, q, byOrder, f)
 		}
 	}

@@ -19,8 +19,10 @@ func judgeCompensationOnce(e *evidence, f *finding) {
 			if r.row != nil {
 				f.check(1)
 			}
+			f.moment(e.ofReservation(r))
 			s.judgeEvents(r, f)
 			if e.redisMayLose() {
+				s.judgeReturnOnce(r, f)
 				continue
 			}
 			s.judgeReturn(e, r, f)
@@ -31,6 +33,7 @@ func judgeCompensationOnce(e *evidence, f *finding) {
 				}
 			}
 		}
+		f.timeless()
 		if e.redisMayLose() {
 			continue
 		}
@@ -100,6 +103,19 @@ func (s *sale) judgeReturn(e *evidence, r *reservation, f *finding) {
 	}
 	if n := len(r.returns); n != want {
 		f.violate("%s: the unit of reservation %s must have returned %d times by the change log, and did %d times: %+d", s.key(), r, want, n, n-want)
+	}
+}
+
+// judgeReturnOnce is what holds of a return where Redis may have lost writes,
+// the compensation's among them: it came once at most, and only where it was
+// due.
+func (s *sale) judgeReturnOnce(r *reservation, f *finding) {
+	most := 0
+	if status := r.status(); status.Compensated() && status.ReturnsStock(s.plan.Resell) {
+		most = 1
+	}
+	if n := len(r.returns); n > most {
+		f.violate("%s: the unit of reservation %s may have returned %d times by the change log, and did %d times: %+d", s.key(), r, most, n, n-most)
 	}
 }
 

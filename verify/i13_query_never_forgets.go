@@ -55,6 +55,7 @@ func judgeQueryNeverForgets(e *evidence, f *finding) {
 		}
 		a.asked = a.asked || q.Census && q.Ask == rundir.AskRequest && saysSomething(q)
 		f.check(1)
+		f.moment(e.ofQuery(q))
 		s.judgeRemembered(e, q, a, f)
 	}
 	asked := 0

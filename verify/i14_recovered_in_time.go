@@ -5,9 +5,11 @@ import "github.com/hotsku/hotsku/verify/rundir"
 // recoveredInTime is I14: after the load, and after a fault has ended,
 // nothing is pending anywhere within the plan's time: no reservation without
 // a confirmed message, no message that was not consumed, no event that was
-// not published, no order that should have expired. What the snapshot says of itself is held against the stores.
+// not published, no order that should have expired. What the snapshot says of
+// itself is held against the stores. And each request whose outcome its client
+// does not know has come to one end within the budget.
 var recoveredInTime = check{id: "I14", name: "recovered in time",
-	needs: []source{fromPlan, fromSnapshot, fromKeys, fromOffsets, fromOutbox}, run: judgeRecoveredInTime}
+	needs: []source{fromPlan, fromSnapshot, fromTimeline, fromHistory, fromKeys, fromOffsets, fromReservations, fromLedger, fromOutbox}, run: judgeRecoveredInTime}
 
 func judgeRecoveredInTime(e *evidence, f *finding) {
 	f.check(1)
@@ -28,6 +30,9 @@ func judgeRecoveredInTime(e *evidence, f *finding) {
 	case pending+lag+e.outbox > 0:
 		f.violate("the snapshot was taken as quiescent, and in it are %d reservations pending, %d messages not consumed, %d events not published: %+d",
 			pending, lag, e.outbox, pending+lag+e.outbox)
+	}
+	if len(e.sales) == 1 { // a history does not say which sale a request was for
+		e.judgeAmbiguous(f)
 	}
 }
 

@@ -27,7 +27,7 @@ func judgeLedgerAgrees(e *evidence, f *finding) {
 		p := s.replay(f)
 		s.judgeIssue(p, f)
 		s.judgeTokens(p, f)
-		s.judgeSales(f)
+		s.judgeSales(e, f)
 		if e.quiescent() && !e.redisMayLose() {
 			s.judgeStock(p, f)
 		}
@@ -156,8 +156,10 @@ func (s *sale) judgeClosing(r *reservation, o *rundir.OrderRow, f *finding) {
 
 // judgeSales: each order has one sale of its token and the entry of its end,
 // each rejection one entry.
-func (s *sale) judgeSales(f *finding) {
+func (s *sale) judgeSales(e *evidence, f *finding) {
+	defer f.timeless()
 	for _, r := range s.reservations {
+		f.moment(e.ofReservation(r))
 		if len(r.orders) == 0 && len(r.sales) > 0 {
 			f.violate("%s: the ledger sold token %d to order %s of reservation %s, and there is no such order: %+d",
 				s.key(), deref(r.sales[0].TokenID), deref(r.sales[0].OrderID), r, -len(r.sales))

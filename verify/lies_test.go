@@ -71,7 +71,7 @@ func lies() []lie {
 			return fmt.Sprintf("reservation %s (user %d, request %s) ended as %s and must have 1 rejections in the ledger, and has 0: -1",
 				r.ReservationID, r.UserID, r.RequestID, r.Status)
 		}},
-		{"an accepted request removed from PostgreSQL", "I3 I4 I8 I10 I15", func(w *world) string {
+		{"an accepted request removed from PostgreSQL", "I3 I4 I8 I10 I12 I15", func(w *world) string {
 			o := w.orders[5]
 			w.forget(o.ReservationID)
 			for i := range w.tokens {

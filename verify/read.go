@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -86,8 +87,8 @@ func (e *evidence) readStores() {
 			}
 		}
 	})
+	e.letters = collect[rundir.DeadLetterRow](e, fromDeadLetters)
 	// Nothing is judged by these yet; that they are whole is.
-	rows(e, fromDeadLetters, func(*rundir.DeadLetterRow) {})
 	rows(e, fromActivities, func(*struct{}) {})
 	e.offsets = collect[rundir.Offset](e, fromOffsets)
 }
@@ -201,26 +202,34 @@ func (e *evidence) outboxRow(row *rundir.OutboxRow) {
 }
 
 func (e *evidence) message(m *rundir.Message) {
-	if m.Topic != seckill.TopicOrderCreate {
+	at := position{m.Queue, m.Offset}
+	d := delivery{topic: m.Topic, at: at}
+	if d.topic == seckill.TopicOrderCreate {
+		e.stored = append(e.stored, at)
+	}
+	if d.group() != seckill.GroupOrder { // given up, or no create message
+		e.deliveries = append(e.deliveries, d)
 		return
 	}
-	at := position{m.Queue, m.Offset}
-	e.stored = append(e.stored, at)
 	body := []byte(m.Body)
 	if len(body) == 0 {
 		body = m.BodyBytes
 	}
 	create, err := seckill.DecodeOrderCreate(body)
 	s := e.bySKU[skuKey{create.ActivityID, create.SKUID}]
-	if err != nil && (s == nil || s.byID[create.ReservationID] == nil) {
-		return // without a readable reservation: I12's
+	d.foreign = s == nil && err == nil
+	if s != nil && (err == nil || s.byID[create.ReservationID] != nil) {
+		d.reservation = s.reservation(create.ReservationID)
 	}
-	if s == nil {
+	if d.reservation == nil && !d.foreign {
+		d.body = fmt.Sprintf("\\x%x", body)
+	}
+	e.deliveries = append(e.deliveries, d)
+	if d.reservation == nil || d.topic != seckill.TopicOrderCreate {
 		return
 	}
 	e.messages++
-	r := s.reservation(create.ReservationID)
-	r.messages = append(r.messages, storedMessage{
+	d.reservation.messages = append(d.reservation.messages, storedMessage{
 		id: create.MessageID, resend: create.RetryCount > 0, at: at})
 }
 

@@ -20,7 +20,9 @@ func (w *world) request(n uint64, step int64, failures bool) {
 	fate := w.rng.IntN(1000)
 	w.schedule(judged, func(at int64) {
 		code, id := seckill.CodeRateLimited, ""
-		if fate < 970 {
+		if at >= w.closed.from && at < w.closed.to {
+			code = seckill.CodeUnavailable
+		} else if fate < 970 {
 			code, id = w.judge(pick, at)
 		}
 		if tag, ok := seckill.ReservationTag([]byte(id)); ok {

@@ -73,7 +73,7 @@ func (w *world) write(t fataler, dir rundir.Dir) {
 	writeRows(t, dir.Table("inventory_ledger"), w.ledger)
 	writeRows(t, dir.Table("consumer_inbox"), w.inbox)
 	writeRows(t, dir.Table("event_outbox"), w.outbox)
-	writeRows(t, dir.Table("dead_letter"), []rundir.DeadLetterRow{})
+	writeRows(t, dir.Table("dead_letter"), w.letters)
 	writeRows(t, dir.Table("activity"), []map[string]any{{"activity_id": activityID, "status": "RUNNING"}})
 	w.writeHistory(t, dir)
 }

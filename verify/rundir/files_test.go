@@ -31,10 +31,11 @@ func examplePlan() *Plan {
 		Load:          LoadPlan{RatePerS: 20000, DurationMS: 5000, Scheduled: 100000, Connections: 16, Depth: 64, TimeoutMS: 1000},
 		SLOs:          []SLO{{Name: "P99 of accepted", Metric: "latency_ms.accepted.p99", Op: "<", Target: 100}},
 		SLOMode:       "enforce",
-		Limits:        Limits{SendLagP99MS: 10, ConvergeMS: 30000, GateLagMS: 200},
+		Limits:        Limits{SendLagP99MS: 10, ConvergeMS: 30000, AmbiguityMS: 20000, GateLagMS: 200},
 		Invariants:    []string{"I1", "I2"},
 		LossContracts: []string{},
 		MustHits:      []MustHit{{Fault: "kill-access", Hit: "killed", AtLeast: 1}},
+		Outages:       []Outage{{Fault: "refuse@redis", Dependency: OnRedis, LimitMS: 500, ProbesPerS: 1}},
 	}
 }
 
@@ -97,7 +98,7 @@ func exampleRows() []any {
 			TokenID: ptr(int64(9007199254740993)), EntryType: "SALE", Delta: -1, CommittedAt: at},
 		InboxRow{ConsumerGroup: "g", MessageID: "msg_A", ReservationID: "resv_A", CommittedAt: at},
 		OutboxRow{EventID: 1, EventType: "ORDER_CREATED", AggregateID: "resv_A", Payload: json.RawMessage(`{"status":"ORDER_CREATED"}`), PublishedAt: &at},
-		DeadLetterRow{MessageID: "msg_A", ReservationID: "resv_A", Class: "poison", Reason: "x"},
+		DeadLetterRow{Topic: "seckill_order_create", Queue: 3, Offset: 18, MessageID: "msg_A", ReservationID: "resv_A", Class: "poison", Reason: "x", Body: `\x6e6f`},
 		Query{Schema: QueriesSchema, Census: true, Ask: AskCancel, User: 1000, RequestID: "r7-0", Order: "ord_A", SentUS: 1772357400123456, DoneUS: 1772357400123999,
 			Code: "ORDER_ENDED", Status: "COMPENSATED", Reason: "EXPIRED", OrderID: "ord_A", ReservationID: "resv_A"},
 		Query{Schema: QueriesSchema, Ask: AskRequest, User: 1000, RequestID: "r7-0", SentUS: 1772357400123456, DoneUS: 1772357402123456, Failed: "timeout"},

@@ -2,6 +2,8 @@ package rundir
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -34,6 +36,55 @@ type Plan struct {
 	Invariants    []string  `json:"invariants"`     // required ids: not checked means inconclusive
 	LossContracts []string  `json:"loss_contracts"` // declared losses this run may use (invariants.md)
 	MustHits      []MustHit `json:"must_hits"`      // what the faults must have hit, else inconclusive
+	// Outages are those by which the sale must have closed (invariant I11).
+	Outages []Outage `json:"outages,omitempty"`
+}
+
+// Declared loss contracts (invariants.md).
+const (
+	LossRedisFailover      = "redis-failover"       // a replica that lagged was promoted
+	LossRedisRestoredOlder = "redis-restored-older" // Redis came back as of an earlier time
+	LossRedisEverysec      = "redis-everysec"       // a SIGKILL may lose the writes of LossEverysecMS before it
+	LossBrokerDisk         = "broker-lost-disk"     // every message stored until then is gone
+)
+
+// LossEverysecMS is what appendfsync everysec may lose: a second between two
+// syncs, and another while one is late.
+const LossEverysecMS = 2000
+
+// LossContracts lists them.
+func LossContracts() []string {
+	return []string{LossRedisFailover, LossRedisRestoredOlder, LossRedisEverysec, LossBrokerDisk}
+}
+
+// Dependencies of an Outage.
+const (
+	OnRedis    = "redis" // without it nobody can be told anything, SOLD_OUT neither
+	OnBroker   = "broker"
+	OnPostgres = "postgres"
+)
+
+// Outage says from when on a fault must have closed the sale: LimitMS after
+// it bit, until it is healed.
+type Outage struct {
+	Fault      string `json:"fault"` // actor of the timeline
+	Dependency string `json:"dependency"`
+	LimitMS    int64  `json:"limit_ms"`
+	// ProbesPerS is how many reservations may be made a second all the same,
+	// to find out whether it works again; all processes together.
+	ProbesPerS int64 `json:"probes_per_s"`
+}
+
+func (o Outage) validate() error {
+	switch {
+	case o.Fault == "":
+		return fmt.Errorf("plan.json: an outage names no fault")
+	case o.Dependency != OnRedis && o.Dependency != OnBroker && o.Dependency != OnPostgres:
+		return fmt.Errorf("plan.json: outage of %q by %s: must be of %s, %s or %s", o.Dependency, o.Fault, OnRedis, OnBroker, OnPostgres)
+	case o.LimitMS <= 0 || o.ProbesPerS < 0:
+		return fmt.Errorf("plan.json: outage by %s: limit %d ms must be positive, and %d probes a second not negative", o.Fault, o.LimitMS, o.ProbesPerS)
+	}
+	return nil
 }
 
 // Activity is one sale of one SKU.
@@ -70,9 +121,10 @@ type SLO struct {
 // Limits beyond which a run proves nothing, or an invariant of time breaks.
 // All are milliseconds.
 type Limits struct {
-	SendLagP99MS float64 `json:"send_lag_p99_ms"` // above it the generator fell behind: inconclusive
-	ConvergeMS   int64   `json:"converge_ms"`     // from the last answer to quiescence
-	GateLagMS    int64   `json:"gate_lag_ms"`     // how long a gate may refuse on old knowledge
+	SendLagP99MS float64 `json:"send_lag_p99_ms"`        // above it the generator fell behind: inconclusive
+	ConvergeMS   int64   `json:"converge_ms"`            // from the last answer to quiescence
+	AmbiguityMS  int64   `json:"ambiguity_ms,omitempty"` // from an unknown outcome, or the last fault's end, to its end in the stores; 0: as converge_ms
+	GateLagMS    int64   `json:"gate_lag_ms"`            // how long a gate may refuse on old knowledge
 }
 
 // MustHit says what a fault must have hit for the run to prove anything.
@@ -97,6 +149,16 @@ func (p *Plan) Validate() error {
 	for _, a := range p.Activities {
 		if a.ActivityID <= 0 || a.SKUID <= 0 || a.Stock <= 0 || a.Tokens <= 0 {
 			return fmt.Errorf("plan.json: activity %d SKU %d: ids, stock and tokens must be positive", a.ActivityID, a.SKUID)
+		}
+	}
+	for _, c := range p.LossContracts {
+		if !slices.Contains(LossContracts(), c) {
+			return fmt.Errorf("plan.json: loss contract %q is not known: must be one of %s", c, strings.Join(LossContracts(), ", "))
+		}
+	}
+	for _, o := range p.Outages {
+		if err := o.validate(); err != nil {
+			return err
 		}
 	}
 	for _, s := range p.SLOs {

@@ -23,7 +23,7 @@ type Snapshot struct {
 }
 
 // SnapshotSchema is the version of the stores/ folder.
-const SnapshotSchema = 2
+const SnapshotSchema = 3
 
 // Versions of the servers, as they report them.
 type Versions struct {
@@ -58,9 +58,17 @@ type LogEntry struct {
 	OpenAtUS     int64    `json:"open_at_us,omitempty"` // "return": when the unit becomes reservable
 }
 
-// Message is one message of the create topic as the broker stores it.
+// What begins the topics of messages that a group sent back, or that the
+// broker gave up for it. Such a topic that does not exist has no messages.
+const (
+	RetryPrefix      = "%RETRY%"
+	DeadLetterPrefix = "%DLQ%"
+)
+
+// Message is one message as the broker stores it: of the create topic, or of
+// a group's retry or dead-letter topic.
 type Message struct {
-	Topic      string          `json:"topic"`
+	Topic      string          `json:"topic"` // without a prefix of the run's
 	Queue      int             `json:"queue"`
 	Offset     int64           `json:"offset"`
 	StoredAtMS int64           `json:"stored_at_ms"` // Unix milliseconds
@@ -174,10 +182,14 @@ type (
 	}
 	// DeadLetterRow is a row of dead_letter.
 	DeadLetterRow struct {
+		Topic         string `json:"topic"` // as the broker names it
+		Queue         int    `json:"queue_id"`
+		Offset        int64  `json:"queue_offset"`
 		MessageID     string `json:"message_id"`
 		ReservationID string `json:"reservation_id"`
 		Class         string `json:"class"`
 		Reason        string `json:"reason"`
+		Body          string `json:"body"` // \x and hex
 	}
 )
 

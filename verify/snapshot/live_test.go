@@ -121,7 +121,7 @@ func (l *live) topics(t *testing.T) {
 	defer a.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	for _, name := range []string{l.prefix + seckill.TopicOrderCreate, l.prefix + seckill.TopicEvent, l.prefix + seckill.TopicExpiry, l.retryTopic()} {
+	for _, name := range []string{l.prefix + seckill.TopicOrderCreate, l.prefix + seckill.TopicEvent, l.prefix + seckill.TopicExpiry, l.retryTopic(), l.deadTopic()} {
 		if err := a.CreateTopic(ctx, admin.WithTopicCreate(name), admin.WithBrokerAddrCreate(env(t, "HOTSKU_TEST_BROKER")),
 			admin.WithReadQueueNums(2), admin.WithWriteQueueNums(2)); err != nil {
 			t.Fatal(err)
@@ -142,6 +142,8 @@ func (l *live) topics(t *testing.T) {
 }
 
 func (l *live) retryTopic() string { return "%RETRY%" + l.prefix + seckill.GroupOrder }
+
+func (l *live) deadTopic() string { return "%DLQ%" + l.prefix + seckill.GroupOrder }
 
 // send stores the bodies in queue 1 of the topic.
 func (l *live) send(t *testing.T, topic string, bodies ...string) {
@@ -265,6 +267,9 @@ func TestSnapshotCopiesAllThreeStores(t *testing.T) {
 	}
 	l.send(t, l.prefix+seckill.TopicOrderCreate, bodies...)
 	l.consume(t, seckill.GroupOrder, l.prefix+seckill.TopicOrderCreate, 1, 1299)
+	l.send(t, l.retryTopic(), `{"n":7}`) // sent back, and decided since
+	l.consume(t, seckill.GroupOrder, l.retryTopic(), 1, 1)
+	l.send(t, l.deadTopic(), `{"n":8}`)
 
 	backlog, err := l.Backlog(ctx)
 	if want := (Backlog{Pending: 1, Lag: 2, Outbox: 1}); err != nil || backlog != want {
@@ -332,10 +337,15 @@ func TestSnapshotCopiesAllThreeStores(t *testing.T) {
 		}
 	}
 	messages := rowsOf[rundir.Message](t, dir.Messages())
-	if len(messages) != 1301 {
+	if len(messages) != 1303 {
 		t.Fatalf("%d messages", len(messages))
 	}
-	for i, m := range messages {
+	for i, topic := range []string{rundir.RetryPrefix + seckill.GroupOrder, rundir.DeadLetterPrefix + seckill.GroupOrder} { // R7.4.8
+		if m := messages[1301+i]; m.Topic != topic || m.Queue != 1 || m.Offset != 0 || string(m.Body) != fmt.Sprintf(`{"n":%d}`, 7+i) {
+			t.Errorf("%+v", m)
+		}
+	}
+	for i, m := range messages[:1301] {
 		body := string(m.Body)
 		if i == 0 {
 			body = string(m.BodyBytes)

@@ -19,8 +19,10 @@ func plainVersion(v string) string {
 
 // prefixed puts the prefix where the broker has it.
 func (s *Stores) prefixed(topic string) string {
-	if name, ok := strings.CutPrefix(topic, retryPrefix); ok {
-		return retryPrefix + s.cfg.TopicPrefix + name
+	for _, of := range []string{rundir.RetryPrefix, rundir.DeadLetterPrefix} {
+		if name, ok := strings.CutPrefix(topic, of); ok {
+			return of + s.cfg.TopicPrefix + name
+		}
 	}
 	return s.cfg.TopicPrefix + topic
 }
@@ -47,7 +49,7 @@ func (s *Stores) offsets(ctx context.Context, use func(rundir.Offset) error) err
 			if err != nil {
 				return err
 			}
-			if len(queues) == 0 && !strings.HasPrefix(topic, retryPrefix) {
+			if len(queues) == 0 && !strings.HasPrefix(topic, rundir.RetryPrefix) {
 				return fmt.Errorf("topic %s does not exist", s.prefixed(topic))
 			}
 			for _, q := range queues {
@@ -72,7 +74,8 @@ func (s *Stores) offsets(ctx context.Context, use func(rundir.Offset) error) err
 	return nil
 }
 
-// takeBroker copies the create messages and the groups' offsets.
+// takeBroker copies the create messages, those that any group sent back or
+// gave up, and the groups' offsets.
 func (s *Stores) takeBroker(ctx context.Context, dir rundir.Dir) error {
 	if err := writeRows(dir.Offsets(), func(w *rundir.RowWriter) error {
 		return s.offsets(ctx, func(o rundir.Offset) error { return w.Write(o) })
@@ -80,18 +83,12 @@ func (s *Stores) takeBroker(ctx context.Context, dir rundir.Dir) error {
 		return err
 	}
 	return writeRows(dir.Messages(), func(w *rundir.RowWriter) error {
-		queues, err := s.broker.queues(ctx, s.prefixed(seckill.TopicOrderCreate))
-		if err != nil {
-			return err
+		topics := []string{seckill.TopicOrderCreate}
+		for _, c := range s.cfg.Consumers {
+			topics = append(topics, rundir.RetryPrefix+c.Group, rundir.DeadLetterPrefix+c.Group)
 		}
-		for _, q := range queues {
-			first, next, err := s.broker.bounds(ctx, q)
-			if err != nil {
-				return err
-			}
-			if err := s.broker.pull(ctx, q, first, next, func(m *primitive.MessageExt) error {
-				return w.Write(message(m))
-			}); err != nil {
+		for _, topic := range topics {
+			if err := s.takeTopic(ctx, topic, w); err != nil {
 				return err
 			}
 		}
@@ -99,8 +96,28 @@ func (s *Stores) takeBroker(ctx context.Context, dir rundir.Dir) error {
 	})
 }
 
-func message(m *primitive.MessageExt) rundir.Message {
-	out := rundir.Message{Topic: seckill.TopicOrderCreate, Queue: m.Queue.QueueId, Offset: m.QueueOffset,
+// takeTopic copies every message a topic holds; none if it does not exist.
+func (s *Stores) takeTopic(ctx context.Context, topic string, w *rundir.RowWriter) error {
+	queues, err := s.broker.queues(ctx, s.prefixed(topic))
+	if err != nil {
+		return err
+	}
+	for _, q := range queues {
+		first, next, err := s.broker.bounds(ctx, q)
+		if err != nil {
+			return err
+		}
+		if err := s.broker.pull(ctx, q, first, next, func(m *primitive.MessageExt) error {
+			return w.Write(message(topic, m))
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func message(topic string, m *primitive.MessageExt) rundir.Message {
+	out := rundir.Message{Topic: topic, Queue: m.Queue.QueueId, Offset: m.QueueOffset,
 		StoredAtMS: m.StoreTimestamp, Keys: m.GetKeys()}
 	if json.Valid(m.Body) {
 		out.Body = m.Body

@@ -49,15 +49,11 @@ type Consumer struct {
 // when it is due: it may end an order whose end is then to be published.
 func ConsumersDefault() []Consumer {
 	return []Consumer{
-		{seckill.GroupOrder, []string{seckill.TopicOrderCreate, retryPrefix + seckill.GroupOrder}},
-		{seckill.GroupProjector, []string{seckill.TopicEvent, retryPrefix + seckill.GroupProjector}},
-		{seckill.GroupExpiry, []string{seckill.TopicExpiry, retryPrefix + seckill.GroupExpiry}},
+		{seckill.GroupOrder, []string{seckill.TopicOrderCreate, rundir.RetryPrefix + seckill.GroupOrder}},
+		{seckill.GroupProjector, []string{seckill.TopicEvent, rundir.RetryPrefix + seckill.GroupProjector}},
+		{seckill.GroupExpiry, []string{seckill.TopicExpiry, rundir.RetryPrefix + seckill.GroupExpiry}},
 	}
 }
-
-// retryPrefix begins the topic of messages a group sent back. A retry topic
-// that does not exist has no messages.
-const retryPrefix = "%RETRY%"
 
 func (c Config) withDefaults() (Config, error) {
 	if c.Consumers == nil {
