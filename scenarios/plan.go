@@ -58,7 +58,7 @@ func (s *Scenario) plan(seed uint64, command, sloMode string, scheduled int64, n
 	if p.LossContracts == nil {
 		p.LossContracts = []string{}
 	}
-	p.MustHits = s.MustHits()
+	p.MustHits, p.Outages = s.MustHits(), s.outages()
 	return p
 }
 
@@ -70,13 +70,21 @@ func (s *Scenario) MustHits() []rundir.MustHit {
 			must.Fault = f.Kind.name()
 			hits = append(hits, must)
 		}
+	}
+	return hits
+}
+
+// outages are those by which the sale must have closed, by the faults' names.
+func (s *Scenario) outages() []rundir.Outage {
+	var all []rundir.Outage
+	for _, f := range s.Faults {
 		if f.Closes != nil {
 			closes := *f.Closes
 			closes.Fault = f.Kind.name()
-			p.Outages = append(p.Outages, closes)
+			all = append(all, closes)
 		}
 	}
-	return hits
+	return all
 }
 
 func workload(seed uint64) rundir.Workload {

@@ -182,6 +182,5 @@ func codeName(c seckill.Code) string {
 // percentiles reads a histogram of nanoseconds in milliseconds.
 func percentiles(h *hdrhistogram.Histogram) rundir.Percentiles {
 	q := func(p float64) float64 { return float64(h.ValueAtQuantile(p)) / 1e6 }
-	return rundir.Percentiles{Count: h.TotalCount(), P50: q(50), P90: q(90), P99: q(99), P999: q(99.9),
-		Max: float64(h.Max()) / 1e6}
+	return rundir.Percentiles{Count: h.TotalCount(), P50: q(50), P90: q(90), P99: q(99), P999: q(99.9), Max: q(100)}
 }

@@ -1,8 +1,6 @@
 package verify
 
 import (
-	"slices"
-
 	"github.com/hotsku/hotsku/system/seckill"
 	"github.com/hotsku/hotsku/verify/rundir"
 )
@@ -46,14 +44,14 @@ func (w *world) tell(r *simReservation, q *rundir.Query) {
 // census asks for every accepted request when all is over.
 func (w *world) census() {
 	at := w.snapshotAt().UnixMicro() + 1_000_000
-	var seen []asker
+	seen := map[asker]bool{}
 	for i := range w.records {
 		a := &w.records[i]
 		k := asker{int64(a.Subject), w.plan.Workload.RequestID(a.Ordinal)}
-		if !codeOf(a).Accepted() || slices.Contains(seen, k) {
+		if !codeOf(a).Accepted() || seen[k] {
 			continue
 		}
-		seen = append(seen, k)
+		seen[k] = true
 		at += 500
 		q := rundir.Query{Schema: rundir.QueriesSchema, Census: true, Ask: rundir.AskRequest, User: k.user, RequestID: k.requestID, SentUS: at, DoneUS: at + 400}
 		w.tell(w.byReq[a.Ordinal], &q)

@@ -43,7 +43,7 @@ func sources() []source {
 // not checked, the file is named, and the exit code is 2.
 func TestSpoiltEvidenceIsNamedAndNeverPasses(t *testing.T) {
 	healthy := rundir.Dir(scratch(t))
-	healthyWorld().write(t, healthy)
+	smallWorld().write(t, healthy)
 	for _, s := range sources() {
 		for how, spoil := range map[string]func(path string, body []byte) error{
 			"missing": func(path string, _ []byte) error { return os.Remove(path) },

@@ -185,7 +185,7 @@ func (r *Reader) readBlock(start int64) error {
 		return r.fail(start, ErrCorrupt, "block %d holds %d bytes, its %d records need %d", block, len(planes), count, int(count)*RecordBytes)
 	}
 	if cap(r.records) < len(planes) {
-		r.records = make([]byte, BlockRecordsMax*RecordBytes)
+		r.records = make([]byte, len(planes))
 	}
 	r.records = r.records[:len(planes)]
 	fromPlanes(r.records, planes)
