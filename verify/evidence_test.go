@@ -362,3 +362,27 @@ func TestAVerdictIsTheSameElsewhere(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A history alone proves nothing of the stores: each of their files is named,
+// and nobody is accused.
+func TestAHistoryWithoutStoresIsNotChecked(t *testing.T) {
+	dir := rundir.Dir(scratch(t))
+	smallWorld().write(t, dir)
+	if err := os.RemoveAll(dir.Stores()); err != nil {
+		t.Fatal(err)
+	}
+	run := judgeDir(t, dir)
+	if run.ExitCode != ExitInconclusive {
+		t.Errorf("exit %d: %q", run.ExitCode, run.Reasons)
+	}
+	for _, s := range sources() {
+		if want := string(s) + ": is missing"; strings.HasPrefix(string(s), "stores/") && !slices.Contains(run.Reasons, want) {
+			t.Errorf("no reason says %q: %q", want, run.Reasons)
+		}
+	}
+	for _, inv := range run.Invariants {
+		if inv.Status != rundir.StatusNotChecked {
+			t.Errorf("%+v", inv)
+		}
+	}
+}
