@@ -90,7 +90,8 @@ func (o *outage) answer(r *history.Record) {
 func judgeFailClosed(e *evidence, f *finding) {
 	s := e.sales[0]
 	if len(e.plan.Outages) == 0 {
-		return // nothing to check
+		f.block(string(fromPlan) + ": no dependency is to be down beyond its limit, so nothing had to close")
+		return
 	}
 	long := map[string]bool{}
 	for _, o := range e.answers.outages {
