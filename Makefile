@@ -12,7 +12,7 @@ SCHEME   ?= redis-mq-token
 SEEDED := $(if $(SEED),--seed $(SEED))
 TO     := $(if $(OUT),--out $(OUT))
 
-.PHONY: help setup build check requirements test bench-hotsku bench-loadgen chaos-smoke mutants clean
+.PHONY: help setup build check requirements test bench-hotsku bench-loadgen chaos-smoke mutants nightly clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,11 +49,14 @@ bench-hotsku: setup build ## the main job: one SKU under open-loop load, judged
 bench-loadgen: build ## hotsku load beside wrk, vegeta, hey, oha and k6, as far as they install; writes loadgen/README.md
 	@go run ./loadgen/peers -bin "$$(loadgen/peers/install.sh)"
 
-chaos-smoke: setup build ## the fault scenarios tagged smoke
+chaos-smoke: setup build ## the scenarios tagged smoke, one of each kind of fault; minutes
 	@bin/hotsku chaos run --tag smoke $(SEEDED) $(TO)
 
 mutants: setup build ## every wrong design, each of which its scenario must find out; half an hour
 	@bin/hotsku mutants $(SEEDED) $(TO)
+
+nightly: setup build ## every scenario with three seeds and every wrong design, in OUT; hours, goes on where it was cut
+	@OUT="$(OUT)" SEED="$(SEED)" .ci/nightly
 
 clean: ## binaries and reports
 	@rm -rf bin reports/out

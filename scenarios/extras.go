@@ -7,7 +7,6 @@ import (
 
 	"github.com/hotsku/hotsku/loadgen"
 	"github.com/hotsku/hotsku/scenarios/fleet"
-	"github.com/hotsku/hotsku/stack"
 	"github.com/hotsku/hotsku/verify/rundir"
 )
 
@@ -94,12 +93,11 @@ func (r *runner) extras(before, after scrapes, result *loadgen.Result) rundir.Ex
 	for _, m := range r.fleet.Members() {
 		x.CPUSeconds[m.Name()] = m.CPU().Seconds()
 	}
-	for _, server := range r.stack.Servers() {
-		if p, ok := server.(stack.Processed); ok {
-			if usage, err := p.Usage(); err == nil {
-				x.CPUSeconds[server.Name()] = (usage.User + usage.System).Seconds()
-			}
+	for name, s := range found(r.stack) {
+		if began := r.began[name]; began.pid == s.pid { // else all of it is of this run
+			s.cpu -= began.cpu
 		}
+		x.CPUSeconds[name] = s.cpu.Seconds()
 	}
 	access, consumer := counted{"access", before, after}, counted{"consumer", before, after}
 	x.Redis.Calls = access.sum("reservation_lua_calls_total")

@@ -36,6 +36,7 @@ type Options struct {
 	SLOMode  string // rundir.SLOEnforce or rundir.SLOReport
 	Binaries fleet.Binaries
 	Progress Progress
+	Servers  *Servers // nil: the run starts its own, and ends them
 }
 
 // Progress is told how a run goes. Calls come from one goroutine at a time.
@@ -59,6 +60,8 @@ type runner struct {
 	timeline *chaos.Timeline
 	notes    *customers.Notes
 	stack    *stack.Stack
+	lent     stack.Options     // what the stack was asked for with
+	began    map[string]server // the servers as the run found them
 	fleet    *fleet.Fleet
 	stores   *snapshot.Stores
 	faults   []chaos.Fault
@@ -67,7 +70,8 @@ type runner struct {
 }
 
 // Run takes a scenario from nothing to a judged run directory. It owns its
-// servers and processes, and none is left when it returns, however it ends.
+// servers and processes, and none is left when it returns, however it ends,
+// but servers that Options.Servers keeps.
 // An error means that there is no verdict; what evidence there is stays in
 // the directory.
 func Run(ctx context.Context, s Scenario, o Options) (run *rundir.Run, err error) {
@@ -134,7 +138,7 @@ func (r *runner) evidence(ctx context.Context, schedule pace.Schedule) (err erro
 	if err := r.startServers(ctx); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, r.stop()) }()
+	defer func() { err = errors.Join(err, r.stop(err == nil)) }()
 	if err := r.startFleet(ctx, schedule); err != nil {
 		return err
 	}
@@ -179,11 +183,16 @@ func (r *runner) evidence(ctx context.Context, schedule pace.Schedule) (err erro
 }
 
 func (r *runner) startServers(ctx context.Context) (err error) {
-	r.o.Progress.Phase("starting Redis, PostgreSQL and RocketMQ")
-	r.stack, err = stack.Up(ctx, stack.Options{Nice: serverNice()})
-	if err != nil {
+	if r.o.Servers.keeps() {
+		r.o.Progress.Phase("emptying Redis, PostgreSQL and RocketMQ")
+	} else {
+		r.o.Progress.Phase("starting Redis, PostgreSQL and RocketMQ")
+	}
+	r.lent = stack.Options{Nice: serverNice()}
+	if r.stack, err = r.o.Servers.take(ctx, r.lent); err != nil {
 		return err
 	}
+	r.began = found(r.stack)
 	r.dials = r.stack.Addresses()
 	for _, s := range r.stack.Servers() {
 		r.timeline.Add("bench", s.Name(), "started", nil, s.Addr())

@@ -16,8 +16,9 @@ var ErrLeft = errors.New("not everything could be stopped")
 // stopTimeout bounds the end of everything a run started.
 const stopTimeout = time.Minute
 
-// stop ends the product, then saves the servers' logs and ends them.
-func (r *runner) stop() error {
+// stop ends the product, saves the servers' logs, and gives the servers back:
+// to be kept if all went well.
+func (r *runner) stop(well bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
 	var errs []error
@@ -38,10 +39,8 @@ func (r *runner) stop() error {
 	for _, s := range r.stack.Servers() {
 		errs = append(errs, copyFile(s.LogPath(), filepath.Join(r.dir.Logs(), s.Name()+".log")))
 	}
-	if err := r.stack.Down(ctx); err != nil {
-		errs = append(errs, fmt.Errorf("%w: %w; hotsku down removes what is left", ErrLeft, err))
-	}
-	return errors.Join(errs...)
+	well = well && errors.Join(errs...) == nil
+	return errors.Join(append(errs, r.o.Servers.give(r.stack, r.lent, well && r.sound()))...)
 }
 
 func copyFile(from, to string) error {

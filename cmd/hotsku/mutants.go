@@ -117,6 +117,7 @@ func (o *mutantFlags) runMutants(cmd *cobra.Command, chosen []mutants.Mutant, ar
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(800)
 	}
+	o.servers = &scenarios.Servers{}
 	matrix := mutants.Matrix{Schema: mutants.MatrixSchema, Command: commandLine(cmd, args, o.seed)}
 	referred := map[string]bool{}
 	for i, m := range chosen {
@@ -138,7 +139,7 @@ func (o *mutantFlags) runMutants(cmd *cobra.Command, chosen []mutants.Mutant, ar
 		}
 	}
 	code := matrix.Conclude()
-	err = errors.Join(err, matrix.WriteText(cmd.OutOrStdout()), rundir.WriteJSON(filepath.Join(o.out, matrixFile), &matrix))
+	err = errors.Join(err, o.servers.Close(), matrix.WriteText(cmd.OutOrStdout()), rundir.WriteJSON(filepath.Join(o.out, matrixFile), &matrix))
 	if err == nil && code != 0 {
 		err = verdictError{code}
 	}
@@ -174,7 +175,7 @@ func (o *mutantFlags) runMutant(cmd *cobra.Command, s scenarios.Scenario, seed u
 	}
 	p := newProgress(cmd.ErrOrStderr(), time.Now)
 	run, err := scenarios.Run(cmd.Context(), s, scenarios.Options{Dir: dir, Seed: seed, Command: again,
-		SLOMode: rundir.SLOReport, Binaries: binaries, Progress: p})
+		SLOMode: rundir.SLOReport, Binaries: binaries, Progress: p, Servers: o.servers})
 	p.done()
 	switch {
 	case cmd.Context().Err() != nil && !errors.Is(err, scenarios.ErrLeft):

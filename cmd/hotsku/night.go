@@ -85,6 +85,7 @@ func (o *runFlags) runOne(cmd *cobra.Command, s scenarios.Scenario) error {
 func runNight(cmd *cobra.Command, o runFlags, n *night.Night, dir rundir.NightDir, run runScenario) error {
 	pending := len(n.Pending())
 	done := len(n.Record().Runs) - pending
+	o.servers = &scenarios.Servers{}
 	err := n.Run(cmd.Context(), night.Params{Now: time.Now,
 		Folder: func(at time.Time, r rundir.NightRun) string { return runName(at, r.Scenario, r.Seed) },
 		Run: func(_ context.Context, r rundir.NightRun, dir rundir.Dir) error {
@@ -105,7 +106,7 @@ func runNight(cmd *cobra.Command, o runFlags, n *night.Night, dir rundir.NightDi
 			}
 			return err
 		}})
-	err = errors.Join(err, n.Close())
+	err = errors.Join(err, o.servers.Close(), n.Close())
 	if err != nil && !errors.Is(err, night.ErrInterrupted) {
 		return err
 	}

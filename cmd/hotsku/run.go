@@ -30,6 +30,7 @@ type runFlags struct {
 	seed    uint64
 	sloMode string
 	binDir  string
+	servers *scenarios.Servers // kept from run to run; nil: each has its own
 }
 
 func newRunFlags() *runFlags { return &runFlags{sloMode: rundir.SLOEnforce} }
@@ -76,7 +77,7 @@ func (o *runFlags) run(cmd *cobra.Command, s scenarios.Scenario, again ...string
 	}
 	p := newProgress(cmd.ErrOrStderr(), time.Now)
 	run, err := scenarios.Run(cmd.Context(), s, scenarios.Options{Dir: rundir.Dir(dir), Seed: o.seed,
-		Command: commandLine(cmd, again, o.seed, manyFlags...), SLOMode: o.sloMode, Binaries: binaries, Progress: p})
+		Command: commandLine(cmd, again, o.seed, manyFlags...), SLOMode: o.sloMode, Binaries: binaries, Progress: p, Servers: o.servers})
 	p.done()
 	switch {
 	case err == nil:
