@@ -22,7 +22,7 @@ func ambiguous(r *history.Record) bool {
 // judgeAmbiguous resolves each unknown outcome from the stores: the request
 // made no reservation, or it made one that came to its one end within the
 // budget. The budget counts from when its client gave it up, or from when the
-// last fault was healed, if that was later.
+// last fault was healed or the reservation was made, if that was later.
 func (e *evidence) judgeAmbiguous(f *finding) {
 	s, budget := e.sales[0], e.plan.Limits.AmbiguityMS
 	if budget == 0 {
@@ -49,6 +49,9 @@ func (e *evidence) judgeAmbiguous(f *finding) {
 		seen[r] = true
 		f.moment(ofAnswer(a))
 		since := max(a.Done, healed)
+		if at, ok := r.reservedAt(); ok { // by the same request sent again, if later
+			since = max(since, e.sinceStart(at.UnixMicro()))
+		}
 		if ended, ok := r.endedAt(); !ok {
 			f.violate("%s: the outcome of request %d of user %d was unknown at %s and must be settled within %d ms, and its reservation %s is undecided in the snapshot",
 				s.key(), a.N, a.Subject, clock(a.Done), budget, r)

@@ -170,6 +170,14 @@ func TestAnUnknownOutcomeIsSettledWithinItsBudget(t *testing.T) {
 	if run := settled(3*time.Second, healed); run.ExitCode != ExitPass {
 		t.Errorf("%q", run.Reasons)
 	}
+	again := func(w *world) { // the reservation was made by the same request sent again, a second later
+		a := w.records[slices.IndexFunc(w.records, func(a history.Record) bool { return a.Outcome == history.TimedOut })]
+		r := w.byUser[int64(a.Subject)]
+		w.key("resv:" + r.id).Hash["reserved_at"] = fmt.Sprint(w.us(a.Done + int64(time.Second)))
+	}
+	if run := settled(3*time.Second, again); run.ExitCode != ExitPass {
+		t.Errorf("%q", run.Reasons)
+	}
 	undecided := healthyWorld()
 	a, sale := undecided.unknownOutcome()
 	undecided.forget(sale.ReservationID)
