@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"syscall"
-	"time"
 )
 
 // Killable is a process that can be ended from outside.
@@ -26,12 +25,11 @@ type Killable interface {
 // wherever it is in its work, and starts it again.
 type KillAtMoment struct {
 	Process Killable
-	Load    <-chan struct{} // closed when the load begins
-	After   time.Duration   // from then
+	Moment  Moment
 	// Others counts what the other processes of its kind have done. Nobody
 	// proves anything by surviving idly: the fault bites when they have done
 	// more than at the kill. nil asks for nothing.
-	Others func(ctx context.Context) (int64, error)
+	Others Counter
 
 	before int64 // what the others had done at the kill
 }
@@ -53,19 +51,13 @@ func (k *KillAtMoment) Works(ctx context.Context) error { return k.Process.Works
 
 // Inject waits for the moment and kills.
 func (k *KillAtMoment) Inject(ctx context.Context) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-k.Load:
+	if err := k.Moment.Wait(ctx); err != nil {
+		return err
 	}
-	moment := time.NewTimer(k.After)
-	defer moment.Stop()
 	select {
-	case <-ctx.Done():
-		return ctx.Err()
 	case <-k.Process.Ended():
 		return fmt.Errorf("%s ended before it was killed: see its log", k.Process.Name())
-	case <-moment.C:
+	default:
 	}
 	if err := k.Process.Kill(); err != nil {
 		return err
@@ -77,9 +69,6 @@ func (k *KillAtMoment) Inject(ctx context.Context) error {
 	k.before, err = k.Others(ctx)
 	return err
 }
-
-// lookEvery is the time between two looks at what the others do.
-const lookEvery = 50 * time.Millisecond
 
 // WaitUntilItBites waits for the process's end and for work of the others
 // after it.
@@ -93,25 +82,14 @@ func (k *KillAtMoment) WaitUntilItBites(ctx context.Context) (map[string]int64, 
 		return nil, "", fmt.Errorf("%s was killed, and ended by %v: see its log", k.Process.Name(), signal)
 	}
 	hits := map[string]int64{"killed": 1}
-	detail := fmt.Sprintf("%v into the load", k.After)
-	if k.Others == nil {
-		return hits, detail, nil
-	}
-	for tick := time.Tick(lookEvery); ; {
-		done, err := k.Others(ctx)
+	if k.Others != nil {
+		worked, err := k.Others.rise(ctx, k.before)
 		if err != nil {
 			return nil, "", err
 		}
-		if done > k.before {
-			hits["others_worked"] = done - k.before
-			return hits, detail, nil
-		}
-		select {
-		case <-ctx.Done():
-			return nil, "", ctx.Err()
-		case <-tick:
-		}
+		hits["others_worked"] = worked
 	}
+	return hits, fmt.Sprintf("%v into the load", k.Moment.After), nil
 }
 
 // Heal starts the process again if it was killed.

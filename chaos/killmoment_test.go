@@ -29,7 +29,7 @@ func (k *killable) Kill() error {
 
 func newMoment(after time.Duration) (*KillAtMoment, *killable, chan struct{}) {
 	p, load := &killable{process: newProcess(), dies: syscall.SIGKILL}, make(chan struct{})
-	return &KillAtMoment{Process: p, Load: load, After: after}, p, load
+	return &KillAtMoment{Process: p, Moment: Moment{load, after}}, p, load
 }
 
 // R7.10 R16.11: the moment counts from the load's first request, however long the

@@ -40,6 +40,17 @@ type KillAtPoint struct {
 	Point   seckill.FaultPoint
 	At      int64 // counted from 1
 	HitFile string
+	// Aside are frozen from Inject until it bites: nobody else may do the work
+	// at which the process is to die.
+	Aside []Freezable
+}
+
+// Freezable is a process that can be frozen from outside.
+type Freezable interface {
+	Name() string
+	Pause() error
+	// Resume lets it go on; it is no error if it was not frozen.
+	Resume() error
 }
 
 // Name is "kill@POINT".
@@ -60,8 +71,24 @@ func (k *KillAtPoint) Setup(ctx context.Context) error {
 // Works is nil if the process is ready.
 func (k *KillAtPoint) Works(ctx context.Context) error { return k.Process.Works(ctx) }
 
-// Inject does nothing: the armed process meets its point by itself.
-func (k *KillAtPoint) Inject(context.Context) error { return nil }
+// Inject freezes those that stand aside. The armed process meets its point by
+// itself.
+func (k *KillAtPoint) Inject(context.Context) error {
+	for _, p := range k.Aside {
+		if err := p.Pause(); err != nil {
+			return fmt.Errorf("set %s aside: %w", p.Name(), err)
+		}
+	}
+	return nil
+}
+
+func (k *KillAtPoint) resume() error {
+	var errs []error
+	for _, p := range k.Aside {
+		errs = append(errs, p.Resume())
+	}
+	return errors.Join(errs...)
+}
 
 // WaitUntilItBites waits for the process's end and reads what it noted just
 // before. An end by other means than its point is an error: something else
@@ -71,6 +98,9 @@ func (k *KillAtPoint) WaitUntilItBites(ctx context.Context) (map[string]int64, s
 	case <-ctx.Done():
 		return nil, "", ctx.Err()
 	case <-k.Process.Ended():
+	}
+	if err := k.resume(); err != nil {
+		return nil, "", err
 	}
 	hits, err := readHits(k.HitFile)
 	if err != nil {
@@ -96,7 +126,7 @@ func (k *KillAtPoint) WaitUntilItBites(ctx context.Context) (map[string]int64, s
 // Heal starts the process again, unarmed. One that never reached its point is
 // ended for that: armed, it could still die when nobody waits for it.
 func (k *KillAtPoint) Heal(ctx context.Context) error {
-	return errors.Join(k.Process.Stop(ctx), k.Process.Restart(ctx))
+	return errors.Join(k.resume(), k.Process.Stop(ctx), k.Process.Restart(ctx))
 }
 
 // WaitUntilHealed has nothing to wait for: Restart returns when it is ready.

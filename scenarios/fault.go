@@ -1,9 +1,11 @@
 package scenarios
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"time"
 
 	"github.com/hotsku/hotsku/chaos"
 	"github.com/hotsku/hotsku/scenarios/fleet"
@@ -39,7 +41,7 @@ type Kind interface {
 // before the load.
 type site struct {
 	fleet   *fleet.Fleet
-	stack   *stack.Stack
+	servers []stack.Server
 	dials   stack.Addresses // what the product dials: a server, or who stands before it
 	plan    *rundir.Plan
 	hitFile string          // where fault points are noted
@@ -68,9 +70,64 @@ func (at site) members(kind string) []*fleet.Member {
 	return alike
 }
 
+// moment draws one of the load.
+func (at site) moment(from, until time.Duration) chaos.Moment {
+	return chaos.Moment{Load: at.load, After: from + time.Duration(at.rng.Int64N(int64(until-from)))}
+}
+
+// checkSpan says what is wrong with a span in which a moment is drawn.
+func checkSpan(from, until time.Duration) error {
+	if from < 0 || until <= from {
+		return fmt.Errorf("a moment from %v to %v of the load: must be a span of it", from, until)
+	}
+	return nil
+}
+
+// lastsUntil says whether the load lasts that long.
+func (s *Scenario) lastsUntil(until time.Duration) error {
+	if until > s.Load.Duration {
+		return fmt.Errorf("a moment up to %v into a load of %v", until, s.Load.Duration)
+	}
+	return nil
+}
+
+// counter adds up what processes count under a name from its first call on. A
+// process that cannot be asked just now, another fault's victim, is asked again
+// the next time; only if none can, it is an error.
+func counter(name string, members []*fleet.Member) chaos.Counter {
+	type seen struct {
+		starts int
+		count  int64
+	}
+	last, total := map[*fleet.Member]seen{}, int64(0)
+	return func(ctx context.Context) (int64, error) {
+		var errs []error
+		for _, m := range members {
+			starts := m.Starts()
+			metrics, err := m.Scrape(ctx)
+			if err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			now := seen{starts, metrics.Count(name)}
+			switch before, known := last[m]; {
+			case known && before.starts == starts:
+				total += now.count - before.count
+			case known: // another process, which counts from 0
+				total += now.count
+			}
+			last[m] = now
+		}
+		if len(errs) == len(members) {
+			return 0, errors.Join(errs...)
+		}
+		return total, nil
+	}
+}
+
 // server finds a server of the stack by its name.
 func (at site) server(name string) (stack.Server, error) {
-	for _, s := range at.stack.Servers() {
+	for _, s := range at.servers {
 		if s.Name() == name {
 			return s, nil
 		}

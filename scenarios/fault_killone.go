@@ -1,7 +1,6 @@
 package scenarios
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -24,8 +23,8 @@ func (k KillOne) name() string { return chaos.KillAtMomentName }
 // Validate wants a span of time, and a way to see that the others worked.
 func (k KillOne) Validate() error {
 	switch {
-	case k.From < 0 || k.Until <= k.From:
-		return fmt.Errorf("a moment from %v to %v of the load: must be a span of it", k.From, k.Until)
+	case checkSpan(k.From, k.Until) != nil:
+		return checkSpan(k.From, k.Until)
 	case k.Work == "":
 		return errors.New("one of several is killed: say by which metric the others are seen to work on")
 	}
@@ -36,10 +35,8 @@ func (k KillOne) fits(s *Scenario) error {
 	switch alike := s.processes(k.Kind); {
 	case alike < 2:
 		return fmt.Errorf("the fleet has %d processes of kind %q: must be two at least", alike, k.Kind)
-	case k.Until > s.Load.Duration:
-		return fmt.Errorf("a moment up to %v into a load of %v", k.Until, s.Load.Duration)
 	}
-	return nil
+	return s.lastsUntil(k.Until)
 }
 
 func (k KillOne) build(at site) (chaos.Fault, error) {
@@ -48,18 +45,6 @@ func (k KillOne) build(at site) (chaos.Fault, error) {
 		return nil, fmt.Errorf("the fleet has %d processes of kind %q", len(alike), k.Kind)
 	}
 	victim := at.rng.IntN(len(alike))
-	others := slices.Delete(slices.Clone(alike), victim, victim+1)
-	return &chaos.KillAtMoment{Process: alike[victim], Load: at.load,
-		After: k.From + time.Duration(at.rng.Int64N(int64(k.Until-k.From))),
-		Others: func(ctx context.Context) (int64, error) {
-			total := int64(0)
-			for _, m := range others {
-				metrics, err := m.Scrape(ctx)
-				if err != nil {
-					return 0, err
-				}
-				total += metrics.Count(k.Work)
-			}
-			return total, nil
-		}}, nil
+	moment := at.moment(k.From, k.Until)
+	return &chaos.KillAtMoment{Process: alike[victim], Moment: moment, Others: counter(k.Work, slices.Delete(slices.Clone(alike), victim, victim+1))}, nil
 }

@@ -13,6 +13,9 @@ type KillPoint struct {
 	Member string
 	Point  seckill.FaultPoint
 	At     int64
+	// Alone freezes the others of its kind until it dies, so that it is the
+	// one to get there, whatever the seed.
+	Alone bool
 }
 
 func (k KillPoint) name() string { return (&chaos.KillAtPoint{Point: k.Point}).Name() }
@@ -35,5 +38,11 @@ func (k KillPoint) build(at site) (chaos.Fault, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &chaos.KillAtPoint{Process: m, Point: k.Point, At: k.At, HitFile: at.hitFile}, nil
+	fault := &chaos.KillAtPoint{Process: m, Point: k.Point, At: k.At, HitFile: at.hitFile}
+	for _, other := range at.members(m.Kind()) {
+		if k.Alone && other != m {
+			fault.Aside = append(fault.Aside, other)
+		}
+	}
+	return fault, nil
 }

@@ -62,6 +62,7 @@ type runner struct {
 	stack    *stack.Stack
 	lent     stack.Options     // what the stack was asked for with
 	began    map[string]server // the servers as the run found them
+	servers  []*guarded
 	fleet    *fleet.Fleet
 	stores   *snapshot.Stores
 	faults   []chaos.Fault
@@ -139,6 +140,8 @@ func (r *runner) evidence(ctx context.Context, schedule pace.Schedule) (err erro
 		return err
 	}
 	defer func() { err = errors.Join(err, r.stop(err == nil)) }()
+	ctx, watched := r.watchServers(ctx)
+	defer func() { err = errors.Join(watched(), err) }()
 	if err := r.startFleet(ctx, schedule); err != nil {
 		return err
 	}
@@ -196,6 +199,7 @@ func (r *runner) startServers(ctx context.Context) (err error) {
 	r.dials = r.stack.Addresses()
 	for _, s := range r.stack.Servers() {
 		r.timeline.Add("bench", s.Name(), "started", nil, s.Addr())
+		r.servers = append(r.servers, guard(s))
 	}
 	return nil
 }
@@ -267,8 +271,12 @@ func (r *runner) create(ctx context.Context, a rundir.Activity) error {
 
 // setUpFaults builds the faults into what runs now.
 func (r *runner) setUpFaults(ctx context.Context) error {
+	servers := make([]stack.Server, len(r.servers))
+	for i, g := range r.servers {
+		servers[i] = g
+	}
 	for i, f := range r.s.Faults {
-		fault, err := f.Kind.build(site{fleet: r.fleet, stack: r.stack, dials: r.dials, plan: r.plan,
+		fault, err := f.Kind.build(site{fleet: r.fleet, servers: servers, dials: r.dials, plan: r.plan,
 			hitFile: filepath.Join(r.dir.Logs(), fmt.Sprintf("faultpoint-%d.jsonl", i+1)),
 			rng:     rand.New(rand.NewPCG(r.o.Seed, uint64(i))), load: r.loading})
 		if err != nil {

@@ -81,6 +81,17 @@ func TestScenarioValidate(t *testing.T) {
 		{"says what the others do", func(s *Scenario) {
 			s.Faults[0].Kind = KillOne{Kind: "access", Until: time.Second}
 		}, "by which metric"},
+		{"breaks a server there is", func(s *Scenario) { s.Faults[0].Kind = ServerDown{Server: "mysql"} }, `no server "mysql"`},
+		{"breaks a server in a way there is", func(s *Scenario) { s.Faults[0].Kind = ServerDown{Server: "redis", How: "scold"} }, `"scold" is no way`},
+		{"says who misses a server", func(s *Scenario) { s.Faults[0].Kind = ServerDown{Server: "redis", How: chaos.HaltKill} }, "of whom it is missed"},
+		{"has somebody who misses a server", func(s *Scenario) {
+			s.Faults[0].Kind = ServerDown{Server: "redis", How: chaos.HaltKill, Until: time.Second, By: "orders", Felt: "x"}
+		}, `no process of kind "orders"`},
+		{"stops a process it has", func(s *Scenario) {
+			s.Faults[0].Kind = ProcessDown{Member: "clerk", How: chaos.HaltStop, Until: time.Second, By: "access", Felt: "x"}
+		}, `no process "clerk"`},
+		{"stops a process in a way there is", func(s *Scenario) { s.Faults[0].Kind = ProcessDown{Member: "scanner"} }, `"" is no way`},
+		{"says who sees that a process is away", func(s *Scenario) { s.Faults[0].Kind = ProcessDown{Member: "scanner", How: chaos.HaltStop} }, "of whom that is seen"},
 		{"tells its faults apart", func(s *Scenario) { s.Faults = append(s.Faults, s.Faults[0]) }, "two faults are named kill@access.after-send"},
 		{"has no more tokens than stock", func(s *Scenario) { s.Sale.Tokens = 101 }, "101 tokens for a stock of 100"},
 		{"lasts", func(s *Scenario) { s.Sale.Length = -1 }, "a sale of -1ns"},
@@ -146,12 +157,24 @@ func members(t *testing.T, roles []fleet.Role) *fleet.Fleet {
 	return f
 }
 
+// named is a server that does not run.
+type named struct {
+	stack.Server
+	name string
+}
+
+func (n named) Name() string { return n.name }
+
+func servers() []stack.Server {
+	return []stack.Server{named{name: stack.RedisName}, named{name: stack.PostgresName}, named{name: stack.NameServerName}, named{name: stack.BrokerName}}
+}
+
 // The plan and the timeline must name a fault alike, or what it hit would not
 // be counted for it.
 func TestAFaultIsNamedAlikeInPlanAndTimeline(t *testing.T) {
 	for _, s := range append(All(), small()) {
 		plan := s.plan(1, "", rundir.SLOEnforce, 1, time.Unix(0, 0))
-		at := site{fleet: members(t, s.Fleet), plan: plan, hitFile: "hits", rng: rand.New(rand.NewPCG(1, 2))}
+		at := site{fleet: members(t, s.Fleet), servers: servers(), plan: plan, hitFile: "hits", rng: rand.New(rand.NewPCG(1, 2))}
 		for _, f := range s.Faults {
 			fault, err := f.Kind.build(at)
 			if err != nil {
@@ -168,8 +191,8 @@ func TestAFaultIsNamedAlikeInPlanAndTimeline(t *testing.T) {
 }
 
 func TestAFaultOfNobodyIsNotBuilt(t *testing.T) {
-	nobody := site{fleet: members(t, nil), stack: &stack.Stack{}, rng: rand.New(rand.NewPCG(1, 2))}
-	for _, kind := range []Kind{small().Faults[0].Kind, one("scanner")} {
+	nobody := site{fleet: members(t, nil), rng: rand.New(rand.NewPCG(1, 2))}
+	for _, kind := range []Kind{small().Faults[0].Kind, one("scanner"), ServerDown{Server: "redis", Until: 1}, ProcessDown{Member: "scanner", Until: 1}} {
 		if _, err := kind.build(nobody); err == nil {
 			t.Errorf("%s of nobody was built", kind.name())
 		}
@@ -190,14 +213,14 @@ func TestTheSeedSaysWhichOfSeveralDiesAndWhen(t *testing.T) {
 	victims, moments := map[string]int{}, map[time.Duration]bool{}
 	for seed := range uint64(50) {
 		k, again := build(seed), build(seed)
-		if k.Target() != again.Target() || k.After != again.After {
-			t.Errorf("seed %d: %s after %v, then %s after %v", seed, k.Target(), k.After, again.Target(), again.After)
+		if k.Target() != again.Target() || k.Moment.After != again.Moment.After {
+			t.Errorf("seed %d: %s after %v, then %s after %v", seed, k.Target(), k.Moment.After, again.Target(), again.Moment.After)
 		}
-		if k.After < kill.From || k.After >= kill.Until {
-			t.Errorf("seed %d: after %v", seed, k.After)
+		if k.Moment.After < kill.From || k.Moment.After >= kill.Until {
+			t.Errorf("seed %d: after %v", seed, k.Moment.After)
 		}
 		victims[k.Target()]++
-		moments[k.After] = true
+		moments[k.Moment.After] = true
 	}
 	if len(victims) != 2 || victims["consumer-1"] < 10 || victims["consumer-2"] < 10 || len(moments) < 50 {
 		t.Errorf("victims %v, %d moments", victims, len(moments))

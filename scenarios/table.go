@@ -42,5 +42,10 @@ func (l Load) users() int64 {
 // All is the scenario table. Each row is replayed by
 // `hotsku chaos run NAME --seed N`.
 func All() []Scenario {
-	return slices.Concat(killPoints(), workloads(), oneOfTwoDies())
+	return slices.Concat(
+		killPoints(),
+		workloads(),
+		oneOfTwoDies(),
+		serverFaults(),
+	)
 }

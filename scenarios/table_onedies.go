@@ -42,20 +42,14 @@ func oneOfTwoDies() []Scenario {
 }
 
 // oneScannerDies gives the scanners something to do: an access process dies
-// with what it reserved. One scanner looks so much more often that it is the
-// one to lease that, and dies with it.
+// with what it reserved. The other scanner is frozen until the one that dies
+// has leased that.
 func oneScannerDies(load Load, limits chaos.Limits) Scenario {
-	roles := twoOfEach()
-	for i := range roles {
-		if roles[i].Name == "scanner-2" {
-			roles[i].Args = []string{"--poll", "3s"}
-		}
-	}
 	return Scenario{
 		// R7.4.4, R7.10.2
 		Name: "one-scanner-dies",
 		Doc:  "one scanner of two dies by SIGKILL with the reservations it leased from a dead access process; the other brings the orders home",
-		Tags: []string{"nightly"}, Load: load, Fleet: roles,
+		Tags: []string{"nightly"}, Load: load, Fleet: twoOfEach(),
 		Faults: []Fault{
 			{
 				Kind:   KillPoint{Member: "access-1", Point: seckill.FaultAccessAfterReserve, At: 200},
@@ -63,7 +57,7 @@ func oneScannerDies(load Load, limits chaos.Limits) Scenario {
 				Must:   []rundir.MustHit{{Hit: "killed", AtLeast: 1}, {Hit: verify.HitResentByScannerOnly, AtLeast: 1}},
 			},
 			{
-				Kind:   KillPoint{Member: "scanner-1", Point: seckill.FaultScannerBeforeResend, At: 1},
+				Kind:   KillPoint{Member: "scanner-1", Point: seckill.FaultScannerBeforeResend, At: 1, Alone: true},
 				Limits: chaos.Limits{Bite: limits.Bite, Down: 5 * time.Second, Heal: limits.Heal},
 				Must:   []rundir.MustHit{{Hit: "killed", AtLeast: 1}},
 			},

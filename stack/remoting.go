@@ -12,6 +12,7 @@ import (
 // Codes of org.apache.rocketmq.remoting.protocol.RequestCode.
 const (
 	requestUpdateBrokerConfig   = 25
+	requestGetBrokerConfig      = 26
 	requestGetBrokerClusterInfo = 106
 )
 

@@ -56,8 +56,8 @@ func newBroker(l layout, record recordFunc) *native {
 	})
 }
 
-// brokerReady wants what a client needs: the broker says that it started, accepts connections, and the
-// name server knows the address that clients will dial.
+// brokerReady wants what a client needs: the broker says that it started, answers, and the name
+// server knows the address that clients will dial.
 func brokerReady(ctx context.Context, p *proc.Process, addr, nameServer, registered string) error {
 	log, err := p.LogSinceStart()
 	if err != nil {
@@ -71,11 +71,10 @@ func brokerReady(ctx context.Context, p *proc.Process, addr, nameServer, registe
 	if !bytes.Contains(said, []byte("boot success")) {
 		return errors.New(`no "boot success" in the log yet`)
 	}
-	conn, err := dial(ctx, addr)
-	if err != nil {
+	// A connection alone would be the kernel's, of a broker that is frozen.
+	if _, _, err := callRemoting(ctx, addr, requestGetBrokerConfig, nil, nil); err != nil {
 		return err
 	}
-	_ = conn.Close()
 	brokers, err := registeredBrokers(ctx, nameServer)
 	if err != nil {
 		return fmt.Errorf("ask name server %s: %w", nameServer, err)

@@ -44,6 +44,8 @@ type Server interface {
 	// Pause freezes the server: connections stay open and nothing is answered until Resume.
 	Pause() error
 	Resume() error
+	// Answers is nil if the server answers its protocol now, within a second or so.
+	Answers(ctx context.Context) error
 	// Addr is where the server listens itself, host:port.
 	Addr() string
 	// PID is the main process, 0 while there is none.
@@ -160,6 +162,20 @@ func (s *native) Start(ctx context.Context) error {
 	}
 	if err := s.awaitReady(ctx, p); err != nil {
 		return errors.Join(fmt.Errorf("stack: start %s: %w", s.name, err), p.Kill())
+	}
+	return nil
+}
+
+func (s *native) Answers(ctx context.Context) error {
+	p := s.process()
+	if p == nil {
+		return fmt.Errorf("stack: %s was not started", s.name)
+	}
+	if _, ended := p.ExitState(); ended {
+		return fmt.Errorf("stack: %s: %w", s.name, p.EarlyExit())
+	}
+	if err := s.answers(ctx, p); err != nil {
+		return fmt.Errorf("stack: %s does not answer: %w", s.name, err)
 	}
 	return nil
 }

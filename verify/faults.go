@@ -9,9 +9,15 @@ import (
 // benchActor is the actor of timeline events that are no fault.
 const benchActor = "bench"
 
-// HitResentByScannerOnly counts orders all of whose create messages were the
-// scanner's. No timeline knows it: verify counts it in the stores.
-const HitResentByScannerOnly = "resent_by_scanner_only"
+// Hits that no timeline knows: verify counts them in the stores.
+const (
+	// HitResentByScannerOnly counts orders all of whose create messages were
+	// the scanner's.
+	HitResentByScannerOnly = "resent_by_scanner_only"
+	// HitResentBesideOriginal counts orders of which the broker stored the
+	// original create message and one of the scanner's.
+	HitResentBesideOriginal = "resent_beside_original"
+)
 
 // faultResults adds up what each fault of the timeline hit, with what the
 // stores tell, and whether that is what the plan asks for.
@@ -44,8 +50,11 @@ func (e *evidence) faultResults() []rundir.FaultResult {
 	}
 	for _, must := range e.plan.MustHits {
 		r := add(must.Fault)
-		if must.Hit == HitResentByScannerOnly {
-			r.Hits[must.Hit] = e.resentByScannerOnly()
+		switch must.Hit {
+		case HitResentByScannerOnly:
+			r.Hits[must.Hit] = e.resent(false)
+		case HitResentBesideOriginal:
+			r.Hits[must.Hit] = e.resent(true)
 		}
 	}
 	for i := range results {
@@ -93,15 +102,18 @@ func missedHits(plan *rundir.Plan, faults []rundir.FaultResult) []string {
 	return missed
 }
 
-func (e *evidence) resentByScannerOnly() int64 {
+// resent counts orders that the scanner sent, alone or beside an original.
+func (e *evidence) resent(original bool) int64 {
 	orders := int64(0)
 	for _, s := range e.sales {
 		for _, r := range s.reservations {
-			resent := len(r.messages) > 0 && len(r.orders) > 0
+			resends := 0
 			for _, m := range r.messages {
-				resent = resent && m.resend
+				if m.resend {
+					resends++
+				}
 			}
-			if resent {
+			if len(r.orders) > 0 && resends > 0 && (resends < len(r.messages)) == original {
 				orders++
 			}
 		}

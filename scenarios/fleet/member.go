@@ -133,6 +133,22 @@ func (m *Member) Kill() error {
 	return nil
 }
 
+// Pause freezes the process until Resume: its connections stay open.
+func (m *Member) Pause() error {
+	if p := m.current(); p != nil {
+		return p.Pause()
+	}
+	return fmt.Errorf("pause %s: %w", m.role.Name, proc.ErrGone)
+}
+
+// Resume lets a frozen process go on. It is no error if it was not frozen.
+func (m *Member) Resume() error {
+	if p := m.current(); p != nil {
+		return p.Resume()
+	}
+	return fmt.Errorf("resume %s: %w", m.role.Name, proc.ErrGone)
+}
+
 func (m *Member) current() *proc.Process {
 	m.mu.Lock()
 	defer m.mu.Unlock()
