@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"syscall"
+	"time"
 )
 
 // Killable is a process that can be ended from outside.
@@ -24,6 +25,7 @@ type Killable interface {
 // KillAtMoment ends a process by SIGKILL some time after the load began,
 // wherever it is in its work, and starts it again.
 type KillAtMoment struct {
+	Called  string
 	Process Killable
 	Moment  Moment
 	// Others counts what the other processes of its kind have done. Nobody
@@ -34,14 +36,14 @@ type KillAtMoment struct {
 	before int64 // what the others had done at the kill
 }
 
-// KillAtMomentName is the name of every KillAtMoment.
-const KillAtMomentName = "kill@moment"
-
-// Name is KillAtMomentName.
-func (k *KillAtMoment) Name() string { return KillAtMomentName }
+// Name is Called.
+func (k *KillAtMoment) Name() string { return k.Called }
 
 // Target is the process.
 func (k *KillAtMoment) Target() string { return k.Process.Name() }
+
+// When is its moment.
+func (k *KillAtMoment) When() time.Duration { return k.Moment.After }
 
 // Setup has nothing to prepare.
 func (k *KillAtMoment) Setup(context.Context) error { return nil }

@@ -180,6 +180,42 @@ func TestKillAtPointHealsByARestart(t *testing.T) {
 	})
 }
 
+// bystander notes when it is frozen.
+type bystander struct {
+	frozen bool
+	err    error
+}
+
+func (b *bystander) Name() string  { return "access-2" }
+func (b *bystander) Pause() error  { b.frozen = true; return b.err }
+func (b *bystander) Resume() error { b.frozen = false; return nil }
+
+// R16.11: whoever could do the work in its place stands aside until it is
+// dead, whatever the seed.
+func TestOthersStandAsideUntilItBites(t *testing.T) {
+	p, other := newProcess(), &bystander{}
+	k := newKill(t, p)
+	k.Aside = []Freezable{other}
+	if err := k.Inject(t.Context()); err != nil || !other.frozen {
+		t.Fatalf("frozen: %v, %v", other.frozen, err)
+	}
+	if err := os.WriteFile(k.HitFile, []byte(hitLine(t, seckill.FaultHit{Point: point, Count: 200, Action: "kill"})), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.end(syscall.SIGKILL)
+	if _, _, err := k.WaitUntilItBites(t.Context()); err != nil || other.frozen {
+		t.Errorf("frozen after the bite: %v, %v", other.frozen, err)
+	}
+	other.frozen = true // it never bit
+	if err := k.Heal(t.Context()); err != nil || other.frozen {
+		t.Errorf("frozen after all: %v, %v", other.frozen, err)
+	}
+	other.err = errBroken
+	if err := k.Inject(t.Context()); !errors.Is(err, errBroken) {
+		t.Errorf("error is %v", err)
+	}
+}
+
 func TestDriveOfAKillThatNeverHappens(t *testing.T) {
 	line, dir := newTimeline(t, time.Now)
 	p := newProcess()

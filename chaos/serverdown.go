@@ -53,6 +53,9 @@ func (d *ServerDown) Name() string { return string(d.How) + "@" + d.Server.Name(
 // Target is the server.
 func (d *ServerDown) Target() string { return d.Server.Name() }
 
+// When is its moment.
+func (d *ServerDown) When() time.Duration { return d.Moment.After }
+
 // Setup has nothing to prepare.
 func (d *ServerDown) Setup(context.Context) error { return nil }
 

@@ -18,7 +18,7 @@ type KillOne struct {
 	Work string
 }
 
-func (k KillOne) name() string { return chaos.KillAtMomentName }
+func (k KillOne) name() string { return "kill@one-" + k.Kind }
 
 // Validate wants a span of time, and a way to see that the others worked.
 func (k KillOne) Validate() error {
@@ -46,5 +46,5 @@ func (k KillOne) build(at site) (chaos.Fault, error) {
 	}
 	victim := at.rng.IntN(len(alike))
 	moment := at.moment(k.From, k.Until)
-	return &chaos.KillAtMoment{Process: alike[victim], Moment: moment, Others: counter(k.Work, slices.Delete(slices.Clone(alike), victim, victim+1))}, nil
+	return &chaos.KillAtMoment{Called: k.name(), Process: alike[victim], Moment: moment, Others: counter(k.Work, slices.Delete(slices.Clone(alike), victim, victim+1))}, nil
 }

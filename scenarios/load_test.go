@@ -57,7 +57,7 @@ func TestLoadValidate(t *testing.T) {
 func TestUsersIsALowerBound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := Load{RatePerS: rapid.Int64Range(1, 20_000).Draw(t, "rate"), Duration: time.Duration(rapid.Int64Range(100, 3000).Draw(t, "ms")) * time.Millisecond}
-		w := workload(rapid.Uint64().Draw(t, "seed"))
+		w := l.workload(rapid.Uint64().Draw(t, "seed"))
 		scheduled := int64(float64(l.RatePerS) * l.Duration.Seconds())
 		users := map[int64]struct{}{}
 		for n := range uint64(scheduled) {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -76,6 +77,7 @@ type runner struct {
 // An error means that there is no verdict; what evidence there is stays in
 // the directory.
 func Run(ctx context.Context, s Scenario, o Options) (run *rundir.Run, err error) {
+	s = s.Drawn(o.Seed)
 	if err := s.Validate(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUsage, err)
 	}
@@ -276,7 +278,7 @@ func (r *runner) setUpFaults(ctx context.Context) error {
 		servers[i] = g
 	}
 	for i, f := range r.s.Faults {
-		fault, err := f.Kind.build(site{fleet: r.fleet, servers: servers, dials: r.dials, plan: r.plan,
+		fault, err := f.Kind.build(site{fleet: r.fleet, servers: servers, dials: r.dials, direct: r.stack.Addresses(), plan: r.plan,
 			hitFile: filepath.Join(r.dir.Logs(), fmt.Sprintf("faultpoint-%d.jsonl", i+1)),
 			rng:     rand.New(rand.NewPCG(r.o.Seed, uint64(i))), load: r.loading})
 		if err != nil {
@@ -286,9 +288,18 @@ func (r *runner) setUpFaults(ctx context.Context) error {
 			return fmt.Errorf("set up %s: %w", fault.Name(), err)
 		}
 		r.timeline.Add("bench", fault.Target(), "fault set up", nil, fault.Name())
+		r.plan.Schedule = append(r.plan.Schedule, scheduled(fault))
 		r.faults = append(r.faults, fault)
 	}
 	return nil
+}
+
+// scheduled says a fault as the seed drew it.
+func scheduled(f chaos.Fault) string {
+	if timed, ok := f.(interface{ When() time.Duration }); ok {
+		return fmt.Sprintf("%s: %s, %v into the load", f.Name(), f.Target(), timed.When())
+	}
+	return fmt.Sprintf("%s: %s", f.Name(), f.Target())
 }
 
 // loadUnderFaults offers the load while the faults take their course. A
@@ -300,7 +311,7 @@ func (r *runner) loadUnderFaults(ctx context.Context, schedule pace.Schedule, ad
 	if err != nil {
 		return nil, err
 	}
-	r.o.Progress.Phase("load")
+	r.o.Progress.Phase(strings.Join(append([]string{"load"}, r.plan.Schedule...), "; "))
 	g, ctx := errgroup.WithContext(ctx)
 	for i, f := range r.faults {
 		g.Go(func() error {

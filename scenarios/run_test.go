@@ -198,7 +198,7 @@ func TestRunCancelledDuringTheLoad(t *testing.T) {
 	if run != nil || !errors.Is(err, context.Canceled) || errors.Is(err, ErrLeft) || strings.Contains(err.Error(), "was killed") {
 		t.Fatalf("run %v, error %v; want that it was cancelled and ended in order", run, err)
 	}
-	if last := w.phases[len(w.phases)-1]; last != "load" {
+	if last := w.phases[len(w.phases)-1]; last != "load; kill@access.after-send: access-2" {
 		t.Errorf("the last phase was %q", last)
 	}
 	addrs, events := listeners(t, dir)

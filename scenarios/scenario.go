@@ -3,6 +3,7 @@ package scenarios
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -22,6 +23,11 @@ type Scenario struct {
 	Sale   Sale
 	Fleet  []fleet.Role
 	Faults []Fault
+	// Draw, if set, makes the faults from the run's seed, whatever Faults says.
+	Draw func(rng *rand.Rand) []Fault
+	// Must is what the load itself must hit, where no fault does: hits that
+	// package verify counts.
+	Must []rundir.MustHit
 
 	Invariants    []string
 	LossContracts []string // declared losses its run may use (verify)
@@ -65,12 +71,13 @@ func (s Sale) length() time.Duration {
 
 // Load is what is offered, open loop, on how much stock.
 type Load struct {
-	RatePerS    int64
-	Duration    time.Duration
-	Stock       int64
-	Connections int
-	Depth       int // requests in flight a connection, at most
-	Timeout     time.Duration
+	RatePerS        int64
+	Duration        time.Duration
+	Stock           int64
+	Connections     int
+	Depth           int // requests in flight a connection, at most
+	Timeout         time.Duration
+	RequestsPerUser uint32 // in a row, each under an id of its own; 0: as in a plain sale
 }
 
 // Load bounds.
@@ -107,6 +114,17 @@ func (l Load) Validate() error {
 
 func (l Load) schedule() (pace.Constant, error) {
 	return pace.NewConstant(float64(l.RatePerS), l.Duration)
+}
+
+// drawSeed keeps the drawing of faults apart from what each draws itself.
+const drawSeed = 1 << 32
+
+// Drawn is the scenario with the faults that a seed draws.
+func (s Scenario) Drawn(seed uint64) Scenario {
+	if s.Draw != nil {
+		s.Faults = s.Draw(rand.New(rand.NewPCG(seed, drawSeed)))
+	}
+	return s
 }
 
 // Validate says what is wrong with a scenario's definition, so that nothing

@@ -172,7 +172,19 @@ func servers() []stack.Server {
 // The plan and the timeline must name a fault alike, or what it hit would not
 // be counted for it.
 func TestAFaultIsNamedAlikeInPlanAndTimeline(t *testing.T) {
-	for _, s := range append(All(), small()) {
+	table := append(All(), small())
+	for _, s := range All() {
+		for seed := range uint64(100) {
+			if s.Draw != nil {
+				s = s.Drawn(seed)
+				if err := s.Validate(); err != nil {
+					t.Fatal(err)
+				}
+				table = append(table, s)
+			}
+		}
+	}
+	for _, s := range table {
 		plan := s.plan(1, "", rundir.SLOEnforce, 1, time.Unix(0, 0))
 		at := site{fleet: members(t, s.Fleet), servers: servers(), plan: plan, hitFile: "hits", rng: rand.New(rand.NewPCG(1, 2))}
 		for _, f := range s.Faults {

@@ -35,15 +35,11 @@ func serverFaults() []Scenario {
 	// Slow enough for a sale to go on before, during and after.
 	load := func(lasts time.Duration) Load {
 		const rate = 300
-		return Load{RatePerS: rate, Duration: lasts, Stock: int64(rate * lasts.Seconds() / 2), Connections: 8, Depth: 256, Timeout: 5 * time.Second}
+		return Load{RatePerS: rate, Duration: lasts, Stock: int64(rate * lasts.Seconds()), Connections: 8, Depth: 256, Timeout: 5 * time.Second}
 	}
 	row := func(name, doc string, lasts time.Duration, faults ...Fault) Scenario {
 		return Scenario{Name: name, Doc: doc, Tags: []string{"nightly"}, Load: load(lasts), Fleet: defaultFleet(2, true),
 			Faults: faults, Invariants: invariantsAll(), Converge: 60 * time.Second}
-	}
-	each := func(how chaos.Halt) []Fault {
-		return []Fault{down(stack.RedisName, how, time.Second, time.Second), down(stack.PostgresName, how, 12*time.Second, time.Second),
-			down(stack.BrokerName, how, 26*time.Second, time.Second)}
 	}
 	return []Scenario{
 		row("stop-postgres-30s", // R7.11.4, R7.11.5, R13.4.5
@@ -58,11 +54,5 @@ func serverFaults() []Scenario {
 			Fault{Kind: KillPoint{Member: "access-1", Point: seckill.FaultAccessAfterReserve, At: 300},
 				Limits: chaos.Limits{Bite: 10 * time.Second, Down: time.Second, Heal: 20 * time.Second},
 				Must:   []rundir.MustHit{{Hit: "killed", AtLeast: 1}, {Hit: verify.HitResentByScannerOnly, AtLeast: 1}}}),
-		row("pause-each-server", // R7.11.1, R7.11.2, R7.11.4
-			"Redis, then PostgreSQL, then the broker freezes with its connections open, until the product misses it and a second more",
-			40*time.Second, each(chaos.HaltPause)...),
-		row("kill-each-server", // R7.11.1, R7.11.2, R7.11.4
-			"Redis, then PostgreSQL, then the broker dies by SIGKILL and starts again with its data after a second; nothing acknowledged is lost",
-			40*time.Second, each(chaos.HaltKill)...),
 	}
 }

@@ -2,7 +2,9 @@ package verify
 
 import (
 	"fmt"
+	"strings"
 
+	"github.com/hotsku/hotsku/system/seckill"
 	"github.com/hotsku/hotsku/verify/rundir"
 )
 
@@ -17,7 +19,20 @@ const (
 	// HitResentBesideOriginal counts orders of which the broker stored the
 	// original create message and one of the scanner's.
 	HitResentBesideOriginal = "resent_beside_original"
+	// HitResold counts reservations beyond the stock: of units that had come
+	// back.
+	HitResold = "resold"
+	// Before a status, "ended:REJECTED_LATE": the reservations that PostgreSQL
+	// ended so. Before a code, "answered:DUPLICATE_USER": the answers with it.
+	hitEnded    = "ended:"
+	hitAnswered = "answered:"
 )
+
+// HitEnded names the reservations that ended as s.
+func HitEnded(s seckill.ReservationStatus) string { return hitEnded + string(s) }
+
+// HitAnswered names the answers with code c.
+func HitAnswered(c seckill.Code) string { return hitAnswered + c.String() }
 
 // faultResults adds up what each fault of the timeline hit, with what the
 // stores tell, and whether that is what the plan asks for.
@@ -50,17 +65,37 @@ func (e *evidence) faultResults() []rundir.FaultResult {
 	}
 	for _, must := range e.plan.MustHits {
 		r := add(must.Fault)
-		switch must.Hit {
-		case HitResentByScannerOnly:
-			r.Hits[must.Hit] = e.resent(false)
-		case HitResentBesideOriginal:
-			r.Hits[must.Hit] = e.resent(true)
+		if n, ok := e.countHit(must.Hit); ok {
+			r.Hits[must.Hit] = n
 		}
 	}
 	for i := range results {
 		results[i].Bit = e.bit(&results[i])
 	}
 	return results
+}
+
+// countHit counts a hit that the stores or the history know; false: it is the
+// timeline's.
+func (e *evidence) countHit(hit string) (int64, bool) {
+	switch status, ended := strings.CutPrefix(hit, hitEnded); {
+	case hit == HitResentByScannerOnly:
+		return e.resent(false), true
+	case hit == HitResentBesideOriginal:
+		return e.resent(true), true
+	case hit == HitResold:
+		return e.resold(), true
+	case ended:
+		return e.ended(seckill.ReservationStatus(status)), true
+	}
+	if name, ok := strings.CutPrefix(hit, hitAnswered); ok {
+		code, known := seckill.ParseCode(name)
+		if !known || e.answers == nil {
+			return 0, true
+		}
+		return e.answers.figures.codes[code], true
+	}
+	return 0, false
 }
 
 // bit says that the fault hit what it must, or, asked for nothing, anything.
@@ -119,4 +154,30 @@ func (e *evidence) resent(original bool) int64 {
 		}
 	}
 	return orders
+}
+
+func (e *evidence) ended(as seckill.ReservationStatus) int64 {
+	n := int64(0)
+	for _, s := range e.sales {
+		for _, r := range s.reservations {
+			if r.status() == as {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+func (e *evidence) resold() int64 {
+	n := int64(0)
+	for _, s := range e.sales {
+		reserved := int64(0)
+		for i := range s.log {
+			if s.log[i].Op == "reserve" {
+				reserved += int64(len(s.log[i].Reservations))
+			}
+		}
+		n += max(0, reserved-s.plan.Stock)
+	}
+	return n
 }

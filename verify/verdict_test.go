@@ -99,6 +99,35 @@ func TestFaultsAreHeldAgainstWhatTheyMustHit(t *testing.T) {
 	}
 }
 
+// A hit that only the stores or the history know is counted there, whichever
+// fault asks for it.
+func TestHitsThatNoTimelineKnows(t *testing.T) {
+	w := healthyWorld()
+	want := map[string]int64{HitResold: -w.plan.Activities[0].Stock}
+	for _, r := range w.reservations {
+		want[HitEnded(seckill.ReservationStatus(r.Status))]++
+		want[HitResold]++
+	}
+	for hit := range want {
+		w.plan.MustHits = append(w.plan.MustHits, rundir.MustHit{Fault: "load", Hit: hit, AtLeast: 1})
+	}
+	queued := HitAnswered(seckill.CodeQueued)
+	w.plan.MustHits = append(w.plan.MustHits, rundir.MustHit{Fault: "load", Hit: queued, AtLeast: 1}, rundir.MustHit{Fault: "load", Hit: "answered:NEVER", AtLeast: 1})
+	run := w.judged(t)
+	if len(run.Faults) != 1 || run.Faults[0].Bit {
+		t.Fatalf("%+v: nobody was answered NEVER", run.Faults)
+	}
+	hits := run.Faults[0].Hits
+	if want[HitEnded(seckill.StatusOrderCreated)] == 0 || hits[queued] != run.Codes["QUEUED"] || hits[queued] == 0 || hits["answered:NEVER"] != 0 {
+		t.Errorf("hits %v, answers %v", hits, run.Codes)
+	}
+	for hit, n := range want {
+		if hits[hit] != n {
+			t.Errorf("%s is %d, want %d", hit, hits[hit], n)
+		}
+	}
+}
+
 func TestEverySLOPathIsKnownOrRefused(t *testing.T) {
 	good := []string{"load.decided_ratio", "load.dropped", "load.send_lag_ms.p99", "latency_ms.all.p99", "latency_ms.accepted.p999",
 		"latency_ms.service.max", "latency_ms.by_code.QUEUED.p50", "orders.within_3s_ratio", "orders.latency_ms.p90", "orders.valid", "orders.hand_out_ms"}

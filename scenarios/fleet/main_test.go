@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -46,6 +47,11 @@ func play(args []string) int {
 	fmt.Println("started", filepath.Base(args[0]), args[1:], os.Getenv("SECKILL_REDIS"), os.Getenv("SECKILL_TOKEN_KEY"))
 	terms := make(chan os.Signal, 1)
 	signal.Notify(terms, syscall.SIGTERM)
+	if path, needs := strings.CutPrefix(*part, "needs:"); needs {
+		if _, err := os.Stat(path); err != nil {
+			return 2
+		}
+	}
 	switch *part {
 	case "die":
 		fmt.Fprintln(os.Stderr, "seckill: connecting")

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -179,13 +180,30 @@ func (m *Member) EndSignal() syscall.Signal {
 	return 0
 }
 
-// Restart starts the process again after its end, on the same address.
+// Restart starts the process again after its end, on the same address, as who
+// runs processes does: one that ends before it is ready, for want of a server,
+// is started again until ctx ends.
 func (m *Member) Restart(ctx context.Context) error {
 	if m.current() == nil {
 		return fmt.Errorf("restart %s: it never ran", m.role.Name)
 	}
-	return m.start(ctx)
+	for {
+		err := m.start(ctx)
+		if err == nil || !errors.As(err, new(*proc.ExitError)) {
+			return err
+		}
+		pause := time.NewTimer(restartAfter)
+		select {
+		case <-ctx.Done():
+			pause.Stop()
+			return err
+		case <-pause.C:
+		}
+	}
 }
+
+// restartAfter is the time between two attempts of Restart.
+const restartAfter = 500 * time.Millisecond
 
 // CPU is the time all processes of this member used.
 func (m *Member) CPU() time.Duration {

@@ -38,6 +38,8 @@ type Plan struct {
 	MustHits      []MustHit `json:"must_hits"`      // what the faults must have hit, else inconclusive
 	// Outages are those by which the sale must have closed (invariant I11).
 	Outages []Outage `json:"outages,omitempty"`
+	// Schedule is the faults as drawn from the seed, in words.
+	Schedule []string `json:"schedule,omitempty"`
 }
 
 // Declared loss contracts (invariants.md).

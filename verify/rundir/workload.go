@@ -21,6 +21,9 @@ type Workload struct {
 	RepeatPermille   uint32 `json:"repeat_permille"`    // repeated request ids, conflicts included
 	ConflictPermille uint32 `json:"conflict_permille"`  // of them, with another user
 	SameUserPermille uint32 `json:"same_user_permille"` // known user, new request id
+	// RequestsPerUser, if set, replaces the shares: each user sends so many
+	// requests in a row, each under an id of its own.
+	RequestsPerUser uint32 `json:"requests_per_user,omitempty"`
 }
 
 // NearWindow is how far back a near reference reaches, in requests.
@@ -48,6 +51,12 @@ type Pick struct {
 // Pick returns request n. O(1), no allocation, safe for concurrent use.
 func (w *Workload) Pick(n uint64) Pick {
 	fresh := Pick{KindFresh, w.FirstUser + int64(n), uint32(n)}
+	if each := uint64(w.RequestsPerUser); each > 0 {
+		if first := n - n%each; first < n {
+			return Pick{KindSameUser, w.FirstUser + int64(first), uint32(n)}
+		}
+		return fresh
+	}
 	kind := w.kind(n)
 	if kind == KindFresh {
 		return fresh

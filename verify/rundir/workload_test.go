@@ -75,6 +75,24 @@ func TestOrdinalRefusesRequestIDsOfNobody(t *testing.T) {
 	}
 }
 
+func TestUsersOfACrowdSendTheirRequestsInARow(t *testing.T) {
+	w := Workload{Seed: 3, FirstUser: 100, RepeatPermille: 500, RequestsPerUser: 50}
+	requests, ids := map[int64]int{}, map[uint32]bool{}
+	for n := range uint64(1000) {
+		p := w.Pick(n)
+		if (p.Kind == KindFresh) != (requests[p.User] == 0) || ids[p.Ordinal] {
+			t.Errorf("request %d: %+v", n, p)
+		}
+		requests[p.User]++
+		ids[p.Ordinal] = true
+	}
+	for user, n := range requests {
+		if n != 50 || len(requests) != 20 || (user-100)%50 != 0 {
+			t.Errorf("user %d of %d: %d requests", user, len(requests), n)
+		}
+	}
+}
+
 func TestSharesAreNearTheirPermilles(t *testing.T) {
 	const total = 400_000
 	w := Workload{Seed: 3, FirstUser: 1, RepeatPermille: 100, ConflictPermille: 5, SameUserPermille: 20}

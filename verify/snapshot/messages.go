@@ -88,7 +88,7 @@ func (s *Stores) takeBroker(ctx context.Context, dir rundir.Dir) error {
 			topics = append(topics, rundir.RetryPrefix+c.Group, rundir.DeadLetterPrefix+c.Group)
 		}
 		for _, topic := range topics {
-			if err := s.takeTopic(ctx, topic, w); err != nil {
+			if err := s.messages(ctx, topic, func(m rundir.Message) error { return w.Write(m) }); err != nil {
 				return err
 			}
 		}
@@ -96,8 +96,15 @@ func (s *Stores) takeBroker(ctx context.Context, dir rundir.Dir) error {
 	})
 }
 
-// takeTopic copies every message a topic holds; none if it does not exist.
-func (s *Stores) takeTopic(ctx context.Context, topic string, w *rundir.RowWriter) error {
+// Creates gives every create message that the broker stores to use, queue by
+// queue.
+func (s *Stores) Creates(ctx context.Context, use func(rundir.Message) error) error {
+	return s.messages(ctx, seckill.TopicOrderCreate, use)
+}
+
+// messages gives every message a topic holds to use; none if it does not
+// exist.
+func (s *Stores) messages(ctx context.Context, topic string, use func(rundir.Message) error) error {
 	queues, err := s.broker.queues(ctx, s.prefixed(topic))
 	if err != nil {
 		return err
@@ -107,9 +114,7 @@ func (s *Stores) takeTopic(ctx context.Context, topic string, w *rundir.RowWrite
 		if err != nil {
 			return err
 		}
-		if err := s.broker.pull(ctx, q, first, next, func(m *primitive.MessageExt) error {
-			return w.Write(message(topic, m))
-		}); err != nil {
+		if err := s.broker.pull(ctx, q, first, next, func(m *primitive.MessageExt) error { return use(message(topic, m)) }); err != nil {
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/hotsku/hotsku/system/app"
+	"github.com/hotsku/hotsku/system/reservation"
 )
 
 // roles are the long-running subcommands. Each prints one JSON line
@@ -117,5 +118,6 @@ func (o *options) submitFlags(f *pflag.FlagSet) {
 	f.DurationVar(&c.QueueWait, "queue-wait", c.QueueWait, "how long a request may wait for its batch before RATE_LIMITED")
 	f.DurationVar(&c.ReserveTimeout, "reserve-timeout", c.ReserveTimeout, "bound of one reserve call")
 	f.DurationVar(&c.SendTimeout, "send-timeout", c.SendTimeout, "how long an answer waits for the broker before QUEUED_PENDING_MESSAGE")
+	f.DurationVar(&o.cfg.Redis.Hold, "hold", reservation.HoldDefault, "how long after its reservation a message may still become an order")
 	f.DurationVar(&c.SendLinger, "send-linger", c.SendLinger, "how long a sender waits to fill a batch")
 }
