@@ -14,7 +14,7 @@ import (
 // healthyWorld is what the tables below doctor: no answer is missing in it,
 // and some reservations ended rejected with their unit returned.
 func healthyWorld() *world {
-	return simulate(options{seed: 11, stock: 40, requests: 1200, repeat: 200, conflict: 20, sameUser: 60, rejects: true, step: 300_000})
+	return simulate(options{seed: 11, stock: 40, requests: 700, repeat: 200, conflict: 20, sameUser: 60, rejects: true, step: 300_000})
 }
 
 // smallWorld has just enough for every invariant to have something to check.

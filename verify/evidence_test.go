@@ -243,10 +243,10 @@ func TestAHistoryOfAnotherPlanNeverPasses(t *testing.T) {
 		want  string
 	}{
 		"a record removed": {func(w *world) { w.records = w.records[:len(w.records)-1] },
-			"history: 1199 requests are recorded and 0 were dropped unrecorded, the plan schedules 1200: -1"},
+			"history: 699 requests are recorded and 0 were dropped unrecorded, the plan schedules 700: -1"},
 		"a record twice": {func(w *world) { w.records = append(w.records, w.records[0]) }, "is recorded twice"},
 		"a request beyond the plan": {func(w *world) { w.records[0].N = 5000 },
-			"history: request 5000 is recorded, the plan schedules 1200"},
+			"history: request 5000 is recorded, the plan schedules 700"},
 		"another user": {func(w *world) { w.lateFresh().Subject = 77 }, "is recorded as user 77 with request id"},
 		"another seed": {func(w *world) { w.plan.Workload.Seed++ }, "records in all are not the plan's"},
 	} {

@@ -14,8 +14,8 @@ func TestHealthyRunsRaiseNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := options{
 			seed:     rapid.Uint64().Draw(t, "seed"),
-			stock:    rapid.Int64Range(10, 60).Draw(t, "stock"),
-			requests: rapid.Int64Range(200, 600).Draw(t, "requests"),
+			stock:    rapid.Int64Range(10, 40).Draw(t, "stock"),
+			requests: rapid.Int64Range(150, 400).Draw(t, "requests"),
 			repeat:   rapid.Uint32Range(0, 300).Draw(t, "repeat"),
 			sameUser: rapid.Uint32Range(0, 100).Draw(t, "same user"),
 			rejects:  rapid.Bool().Draw(t, "rejects"),
