@@ -6,13 +6,16 @@ RATE     ?= 300000
 DURATION ?= 10s
 STOCK    ?= 10000
 SEED     ?=
+BASE     ?= HEAD~1
+ROUNDS   ?= 5
+COMPARE_RATE ?= 20000
 OUT      ?=
 SCHEME   ?= redis-mq-token
 
 SEEDED := $(if $(SEED),--seed $(SEED))
 TO     := $(if $(OUT),--out $(OUT))
 
-.PHONY: help setup build check requirements test bench-hotsku bench-loadgen chaos-smoke mutants nightly clean
+.PHONY: help setup build check requirements test bench-hotsku bench-compare bench-loadgen chaos-smoke mutants nightly clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +48,9 @@ test: setup build ## every test, with the race detector, on real servers that it
 
 bench-hotsku: setup build ## the main job: one SKU under open-loop load, judged
 	@bin/hotsku bench --rate $(RATE) --duration $(DURATION) --stock $(STOCK) --scheme $(SCHEME) $(SEEDED) $(TO)
+
+bench-compare: setup build ## BASE=COMMIT: runs of that commit and of this tree in turns (ROUNDS=5), and whether this one is worse
+	@reports/comparison/commits.sh "$(BASE)" "$(ROUNDS)" --rate $(COMPARE_RATE) --duration 5s --stock $(STOCK)
 
 bench-loadgen: build ## hotsku load beside wrk, vegeta, hey, oha and k6, as far as they install; writes loadgen/README.md
 	@go run ./loadgen/peers -bin "$$(loadgen/peers/install.sh)"

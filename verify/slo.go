@@ -15,7 +15,7 @@ func CheckSLOs(slos []rundir.SLO) error {
 		if s.Op != "<" && s.Op != ">=" {
 			return fmt.Errorf("slo %q: op %q, must be < or >=", s.Name, s.Op)
 		}
-		if _, _, err := figure(&rundir.Run{}, s.Metric); err != nil {
+		if _, _, err := Figure(&rundir.Run{}, s.Metric); err != nil {
 			return fmt.Errorf("slo %q: %w", s.Name, err)
 		}
 	}
@@ -64,8 +64,10 @@ func distributions() map[string]func(*rundir.Run) rundir.Percentiles {
 	}
 }
 
-// figure is the figure of run.json at path, as far as evidence gives it.
-func figure(run *rundir.Run, path string) (value float64, measured bool, err error) {
+// Figure is the figure of run.json at path, e.g. "latency_ms.all.p99", as far
+// as evidence gives it, and whether there was anything to measure. An error
+// says that there is no such figure.
+func Figure(run *rundir.Run, path string) (value float64, measured bool, err error) {
 	unknown := fmt.Errorf("metric %q is no figure that verify recomputes", path)
 	if f, ok := scalars()[path]; ok {
 		value, measured = f(run)
@@ -119,7 +121,7 @@ func (j *Judgement) blind(metric string) string {
 func (j *Judgement) judgeSLOs(run *rundir.Run) (missed, unmeasured []string) {
 	run.SLO = []rundir.SLOResult{}
 	for _, s := range j.plan.SLOs {
-		value, measured, err := figure(run, s.Metric)
+		value, measured, err := Figure(run, s.Metric)
 		why := s.Metric + " measured nothing"
 		if missing := j.blind(s.Metric); missing != "" {
 			value, measured, why = 0, false, s.Metric+" is not known: "+missing

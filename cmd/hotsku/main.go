@@ -85,6 +85,6 @@ Exit codes: 0 pass or done, 1 violated or an SLO missed, 2 inconclusive or the e
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(newUp(), newDown(), newStatus(), newBench(), newLoad(), newMerge(), newChaos(), newMutants(), newVerify(), newReport())
+	root.AddCommand(newUp(), newDown(), newStatus(), newBench(), newLoad(), newMerge(), newChaos(), newMutants(), newVerify(), newCompareRuns(), newReport())
 	return root
 }
