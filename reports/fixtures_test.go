@@ -51,6 +51,14 @@ func passInput() Input {
 		MQ:         rundir.MQResult{Sends: new(int64(412)), Unknown: new(int64(1)), Stored: 10_037, OldestAgeMSMax: new(883.0), Redelivered: new(int64(37))},
 		Postgres:   rundir.PostgresResult{TxPerS: new(61.4), WALBytes: 27_412_992, ClaimsEmpty: new(int64(0))},
 		CPUSeconds: map[string]float64{"access-0": 9.82, "consumer-0": 1.12, "scanner": 0.08, "outbox": 0.61, "projector": 0.44, "redis": 1.38, "rocketmq broker": 4.9, "rocketmq namesrv": 1.2, "postgres": 2.2, "generator": 7.31},
+		Phases: []rundir.Phase{
+			{Name: "burst", UntilMS: 500, DuePerS: 300_000, AnsweredPerS: 300_000, LatencyMS: rundir.Percentiles{Count: 150_000, P50: 6.1, P90: 19, P99: 71, P999: 99, Max: 143.2},
+				ReservedPerS: 16_180, StoredPerS: 12_020, OrderedPerS: 3_110, Cores: map[string]float64{"access-0": 0.91, "generator": 0.52, "redis": 0.21, "rocketmq broker": 0.2, "consumer-0": 0.08, "postgres": 0.07, "scanner": 0.01}},
+			{Name: "sold out", FromMS: 500, UntilMS: 10_000, DuePerS: 300_000, AnsweredPerS: 300_000, LatencyMS: rundir.Percentiles{Count: 2_850_000, P50: 1.8, P90: 5.8, P99: 17.9, P999: 60, Max: 90}},
+			{Name: "convergence", FromMS: 10_000, UntilMS: 10_400, OrderedPerS: 30.5},
+		},
+		Stages: []rundir.Stage{{Name: "due → written: the generator", MS: rundir.Percentiles{Count: 10_000, P50: 0.2, P90: 0.9, P99: 3.1, Max: 9}},
+			{Name: "due → ordered: all of it", MS: rundir.Percentiles{Count: 10_000, P50: 441, P90: 902, P99: 1_260, Max: 1_511}}},
 		Funnel: []rundir.FunnelStage{
 			{Source: rundir.ByCounters, Stage: "edge", In: scheduled, Out: 2_939_570}, {Source: rundir.ByCounters, Stage: "gate", In: 2_939_570, Out: 38_211},
 			{Source: rundir.ByCounters, Stage: "reserve", In: 38_211, Out: 10_000},

@@ -33,6 +33,7 @@ type page struct {
 	Accounting     accounting
 	OrderFacts     []fact
 	Funnels        []funnel
+	Phases         []phaseRow
 	Faults         []faultRow
 	Timeline       []timelineRow
 	Stores         []fact
@@ -111,6 +112,7 @@ type timelineRow struct {
 
 type cpuRow struct {
 	Name, Seconds, Share string
+	PerMillion           string // CPU seconds a million answered requests
 	Width                float64
 }
 
@@ -131,6 +133,7 @@ func newPage(in Input) page {
 		ReportOnly:     in.reportOnly(),
 		OrderFacts:     orderFacts(in),
 		Funnels:        funnels(r.Funnel),
+		Phases:         phaseRows(r),
 		Stores:         storeFacts(r),
 		Environment:    environmentFacts(r.Environment),
 		HasMeasurement: in.Measurements != nil,
@@ -317,7 +320,10 @@ func cpuRows(r *rundir.Run) ([]cpuRow, string) {
 	var rows []cpuRow
 	for _, name := range names {
 		s := r.CPUSeconds[name]
-		row := cpuRow{Name: name, Seconds: decimal(s, 2), Share: none}
+		row := cpuRow{Name: name, Seconds: decimal(s, 2), Share: none, PerMillion: none}
+		if finite(s) && r.Load.Completed > 0 {
+			row.PerMillion = decimal(s*1e6/float64(r.Load.Completed), 2)
+		}
 		if finite(s) && s > 0 {
 			row.Share = decimal(100*s/total, 1) + " %"
 			row.Width = 100 * s / most

@@ -89,15 +89,11 @@ func (c counted) worst(name string, quantile float64) *float64 {
 // extras are the figures beside the evidence: what the processes counted
 // between two scrapes.
 func (r *runner) extras(before, after scrapes, result *loadgen.Result) rundir.Extras {
-	x := rundir.Extras{Schema: rundir.ExtrasSchema, Environment: environment(r.s.Fleet), CPUSeconds: map[string]float64{"generator": result.CPU.Seconds()}}
-	for _, m := range r.fleet.Members() {
-		x.CPUSeconds[m.Name()] = m.CPU().Seconds()
-	}
-	for name, s := range found(r.stack) {
-		if began := r.began[name]; began.pid == s.pid { // else all of it is of this run
-			s.cpu -= began.cpu
+	x := rundir.Extras{Schema: rundir.ExtrasSchema, Environment: environment(r.s.Fleet), CPUSeconds: map[string]float64{}, Usage: r.usage.samples}
+	if n := len(r.usage.samples); n > 1 {
+		for name, seconds := range r.usage.samples[n-1].CPUSeconds {
+			x.CPUSeconds[name] = seconds - r.usage.samples[0].CPUSeconds[name]
 		}
-		x.CPUSeconds[name] = s.cpu.Seconds()
 	}
 	access, consumer := counted{"access", before, after}, counted{"consumer", before, after}
 	x.Redis.Calls = access.sum("reservation_lua_calls_total")

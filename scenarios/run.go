@@ -61,14 +61,15 @@ type runner struct {
 	timeline *chaos.Timeline
 	notes    *customers.Notes
 	stack    *stack.Stack
-	lent     stack.Options     // what the stack was asked for with
-	began    map[string]server // the servers as the run found them
+	lent     stack.Options  // what the stack was asked for with
+	began    map[string]int // pids of the servers as the run found them
 	servers  []*guarded
 	fleet    *fleet.Fleet
 	stores   *snapshot.Stores
 	faults   []chaos.Fault
 	dials    stack.Addresses // what the product dials
 	loading  chan struct{}   // closed when the load begins
+	usage    usage
 }
 
 // Run takes a scenario from nothing to a judged run directory. It owns its
@@ -159,6 +160,11 @@ func (r *runner) evidence(ctx context.Context, schedule pace.Schedule) (err erro
 	if err != nil {
 		return err
 	}
+	following, cancel := context.WithCancel(ctx)
+	followed := make(chan struct{})
+	go func() { defer close(followed); r.followUsage(following) }()
+	enough := func() { cancel(); <-followed }
+	defer enough()
 	result, err := r.loadUnderFaults(ctx, schedule, addrs)
 	if err != nil {
 		return err
@@ -168,6 +174,7 @@ func (r *runner) evidence(ctx context.Context, schedule pace.Schedule) (err erro
 	if err != nil {
 		return err
 	}
+	enough()
 	r.timeline.Add("bench", "stores", "converged", nil, fmt.Sprintf("quiescent %v after %v", quiescence.Quiescent, quiescence.Waited.Round(time.Millisecond)))
 	after, err := r.scrape(ctx)
 	if err != nil {

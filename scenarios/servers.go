@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/hotsku/hotsku/chaos"
 	"github.com/hotsku/hotsku/stack"
@@ -78,24 +77,11 @@ func down(s *stack.Stack) error {
 	return nil
 }
 
-// server is one as it was at some moment.
-type server struct {
-	pid int
-	cpu time.Duration // of its process, so far
-}
-
-// found reads what the servers are now, by name. CPU that cannot be read is
-// left out: it decides nothing.
-func found(s *stack.Stack) map[string]server {
-	out := map[string]server{}
+// found is which process each server is now, by name; 0 where there is none.
+func found(s *stack.Stack) map[string]int {
+	out := map[string]int{}
 	for _, one := range s.Servers() {
-		now := server{pid: one.PID()}
-		if p, ok := one.(stack.Processed); ok {
-			if usage, err := p.Usage(); err == nil {
-				now.cpu = usage.User + usage.System
-			}
-		}
-		out[one.Name()] = now
+		out[one.Name()] = one.PID()
 	}
 	return out
 }
@@ -103,8 +89,8 @@ func found(s *stack.Stack) map[string]server {
 // sound says that the servers are those the run began with, and that no fault
 // was theirs: what such a one left in them is more than data.
 func (r *runner) sound() bool {
-	for name, now := range found(r.stack) {
-		if now.pid == 0 || now.pid != r.began[name].pid {
+	for name, pid := range found(r.stack) {
+		if pid == 0 || pid != r.began[name] {
 			return false
 		}
 	}

@@ -58,8 +58,8 @@ type Server interface {
 
 // Processed is the capability of servers that are native processes: what a report wants to know.
 type Processed interface {
-	// Usage is the CPU time the server used since its last start.
-	Usage() (proc.Usage, error)
+	// Usage is the CPU time the server used since its last start, by a table of processes read now.
+	Usage(proc.Table) (proc.Usage, error)
 }
 
 // native is a Server that is a child process.
@@ -123,12 +123,12 @@ func (s *native) PID() int {
 	return s.process().PID()
 }
 
-func (s *native) Usage() (proc.Usage, error) {
+func (s *native) Usage(t proc.Table) (proc.Usage, error) {
 	p := s.process()
 	if p == nil {
 		return proc.Usage{}, fmt.Errorf("stack: %s was not started", s.name)
 	}
-	return p.Usage()
+	return p.UsageIn(t)
 }
 
 func (s *native) Start(ctx context.Context) error {

@@ -16,6 +16,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/hotsku/hotsku/stack/proc"
 )
 
 func TestTwoStacksSideBySideEachGoWithoutATrace(t *testing.T) {
@@ -200,7 +202,11 @@ func testPause(t *testing.T, s *Stack) {
 			}
 		})
 	}
-	if u, err := s.Postgres.(Processed).Usage(); err != nil || u.User+u.System == 0 {
+	processes, err := proc.ReadTable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if u, err := s.Postgres.(Processed).Usage(processes); err != nil || u.User+u.System == 0 {
 		t.Errorf("CPU time of PostgreSQL is %+v, %v", u, err)
 	}
 }

@@ -28,6 +28,7 @@ type answers struct {
 	soldOut        *soldOutJudge
 	outages        []*outage
 	ambiguous      int64 // requests of unknown outcome
+	phases         *phases
 }
 
 // codeOf is the code of the answer, CodeNone where none was parsed.
@@ -68,9 +69,10 @@ func (e *evidence) readHistory(ctx context.Context) error {
 		return e.historyFault(err)
 	}
 	first.close()
-	a.soldOut = newSoldOutJudge(e, a.startUnixNano)
+	a.soldOut, a.phases = newSoldOutJudge(e, a.startUnixNano), newPhases(e, a.startUnixNano)
 	a.outages = e.outages()
 	if err := e.stream(ctx, a, func(r *history.Record) {
+		a.phases.record(r)
 		code := codeOf(r)
 		if code == seckill.CodeSoldOut {
 			a.soldOut.judge(r)

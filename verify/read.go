@@ -230,7 +230,7 @@ func (e *evidence) message(m *rundir.Message) {
 	}
 	e.messages++
 	d.reservation.messages = append(d.reservation.messages, storedMessage{
-		id: create.MessageID, resend: create.RetryCount > 0, at: at})
+		id: create.MessageID, resend: create.RetryCount > 0, at: at, storedAtMS: m.StoredAtMS})
 }
 
 // messageIDs lists the different message ids of the stored messages.

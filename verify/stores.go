@@ -68,6 +68,8 @@ type storedMessage struct {
 	id     string
 	resend bool // by the scanner
 	at     position
+
+	storedAtMS int64 // Unix
 }
 
 func (s *sale) reservation(id string) *reservation {

@@ -40,12 +40,14 @@ func Verify(ctx context.Context, dir rundir.Dir) (*Judgement, error) {
 	}
 	run.Codes, run.LatencyMS.ByCode = map[string]int64{}, map[string]rundir.Percentiles{}
 	run.Funnel, run.Faults, run.SLO = []rundir.FunnelStage{}, []rundir.FaultResult{}, []rundir.SLOResult{}
+	run.Phases, run.Stages = []rundir.Phase{}, []rundir.Stage{}
 	if p := e.plan; p != nil {
 		run.Name, run.Seed, run.Scheme, run.Command, run.StartedAt = p.Name, p.Seed, p.Scheme, p.Command, p.CreatedAt
 		if e.answers != nil {
 			run.StartedAt = time.Unix(0, e.answers.startUnixNano).UTC()
 			e.answers.figures.load(p, run)
 			run.Funnel = e.answers.figures.funnel(&run.Load)
+			run.Phases, run.Stages = e.answers.phases.result(), e.stages()
 			j.contradictions = e.answers.contradictions
 		}
 		orders := e.orderFigures()
@@ -79,7 +81,7 @@ func (j *Judgement) Run(x rundir.Extras) *rundir.Run {
 	reserved, stored, wal := run.Redis.Reserved, run.MQ.Stored, run.Postgres.WALBytes
 	run.Redis, run.MQ, run.Postgres = x.Redis, x.MQ, x.Postgres
 	run.Redis.Reserved, run.MQ.Stored, run.Postgres.WALBytes = reserved, stored, wal
-	run.CPUSeconds = maps.Clone(x.CPUSeconds)
+	run.CPUSeconds, run.Phases = maps.Clone(x.CPUSeconds), cores(run.Phases, x.Usage)
 	run.Funnel = append(append([]rundir.FunnelStage{}, x.Funnel...), run.Funnel...)
 	j.decide(&run)
 	return &run

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/hotsku/hotsku/stack/proc"
 )
 
 func dials(addr string) bool {
@@ -23,11 +25,20 @@ func dials(addr string) bool {
 	return true
 }
 
+func processes(t *testing.T) proc.Table {
+	t.Helper()
+	table, err := proc.ReadTable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table
+}
+
 func TestFleetStartsEachRoleAsAProcessOfItsOwn(t *testing.T) {
 	f := newFleet(t, nil)
 	access := add(t, f, Role{Name: "access-1", Kind: "access", Args: []string{"--play", "serve"}})
 	consumer := add(t, f, Role{Name: "consumer", Kind: "consumer", Chaos: true})
-	if access.Listen() != "" || access.Admin() != "" || access.CPU() != 0 || access.Kill() != nil || access.Stop(t.Context()) != nil {
+	if access.Listen() != "" || access.Admin() != "" || access.CPU(processes(t)) != 0 || access.Kill() != nil || access.Stop(t.Context()) != nil {
 		t.Error("a member that never ran has an address, uses CPU, or cannot be stopped")
 	}
 	select {
@@ -88,7 +99,7 @@ func TestMemberKilledAndRestarted(t *testing.T) {
 	if m.EndSignal() != syscall.SIGKILL || dials(addr) {
 		t.Errorf("after Kill: signal %v, still answering: %v", m.EndSignal(), dials(addr))
 	}
-	before := m.CPU()
+	before := m.CPU(processes(t))
 	if before < 50*time.Millisecond {
 		t.Fatalf("the first process used %v, it burned at least 100ms", before)
 	}
@@ -99,7 +110,7 @@ func TestMemberKilledAndRestarted(t *testing.T) {
 		t.Errorf("restarted at %s, clients know %s", m.Listen(), addr)
 	}
 	// The second process burned as much; once more than both would be counted twice.
-	if after := m.CPU(); after < before+50*time.Millisecond || after > 2*before+500*time.Millisecond {
+	if after := m.CPU(processes(t)); after < before+50*time.Millisecond || after > 2*before+500*time.Millisecond {
 		t.Errorf("CPU over both processes is %v, the first used %v", after, before)
 	}
 	if err := f.Stop(t.Context()); err != nil {
@@ -196,7 +207,7 @@ func TestAMissingBinaryFailsTheStart(t *testing.T) {
 	if err := f.Start(t.Context()); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "start outbox") {
 		t.Errorf("error is %v", err)
 	}
-	if m.CPU() != 0 || f.Stop(t.Context()) != nil {
+	if m.CPU(processes(t)) != 0 || f.Stop(t.Context()) != nil {
 		t.Error("a process that was not made used CPU, or cannot be stopped")
 	}
 }

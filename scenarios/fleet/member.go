@@ -101,7 +101,7 @@ func (m *Member) start(ctx context.Context) error {
 		return fmt.Errorf("start %s: %w", m.role.Name, err)
 	}
 	if m.process != nil {
-		m.used += used(m.process)
+		m.used += used(m.process, proc.Table{}) // it has ended: no table is looked at
 	}
 	m.process, m.ready = p, seckill.Ready{}
 	m.mu.Unlock()
@@ -205,19 +205,20 @@ func (m *Member) Restart(ctx context.Context) error {
 // restartAfter is the time between two attempts of Restart.
 const restartAfter = 500 * time.Millisecond
 
-// CPU is the time all processes of this member used.
-func (m *Member) CPU() time.Duration {
+// CPU is the time all processes of this member used, by a table of processes
+// read now.
+func (m *Member) CPU(t proc.Table) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.process == nil {
 		return m.used
 	}
-	return m.used + used(m.process)
+	return m.used + used(m.process, t)
 }
 
 // used is a process's CPU time so far, 0 if it cannot be told.
-func used(p *proc.Process) time.Duration {
-	usage, err := p.Usage()
+func used(p *proc.Process, t proc.Table) time.Duration {
+	usage, err := p.UsageIn(t)
 	if err != nil {
 		return 0
 	}

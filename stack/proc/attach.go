@@ -51,8 +51,10 @@ func (p *Process) watch(pidfd int, released *os.File) {
 		fds := []unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}, {Fd: int32(released.Fd()), Events: unix.POLLIN}}
 		// The timeout only bounds the age of the CPU time.
 		_, err := unix.Poll(fds, int(time.Second/time.Millisecond))
-		if u, uerr := p.usage(); uerr == nil {
-			p.exit.User, p.exit.System = u.User, u.System
+		if t, terr := ReadTable(); terr == nil {
+			if u, uerr := p.usage(t); uerr == nil {
+				p.exit.User, p.exit.System = u.User, u.System
+			}
 		}
 		switch {
 		case fds[0].Revents != 0, err != nil && !errors.Is(err, unix.EINTR):
@@ -69,13 +71,22 @@ type Usage struct{ User, System time.Duration }
 
 // Usage reads the CPU time used so far; after the end it is ExitState's.
 func (p *Process) Usage() (Usage, error) {
+	t, err := ReadTable()
+	if err != nil {
+		return Usage{}, err
+	}
+	return p.UsageIn(t)
+}
+
+// UsageIn is Usage with the descendants that a table holds.
+func (p *Process) UsageIn(t Table) (Usage, error) {
 	if e, ended := p.ExitState(); ended {
 		return Usage{User: e.User, System: e.System}, nil
 	}
-	return p.usage()
+	return p.usage(t)
 }
 
-func (p *Process) usage() (Usage, error) {
+func (p *Process) usage(t Table) (Usage, error) {
 	own, err := readStat(p.id.PID)
 	if err != nil {
 		return Usage{}, err
@@ -83,12 +94,8 @@ func (p *Process) usage() (Usage, error) {
 	if own.start != p.id.Start {
 		return Usage{}, ErrGone
 	}
-	below, err := descendants(p.id.PID)
-	if err != nil {
-		return Usage{}, err
-	}
 	u := Usage{User: own.user, System: own.system}
-	for _, st := range below {
+	for _, st := range t.below(p.id.PID) {
 		u.User += st.user
 		u.System += st.system
 	}

@@ -11,19 +11,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// descendants returns the processes below root, parents before children. A process group would not
-// do: PostgreSQL's backends each lead one of their own.
-func descendants(root int) ([]stat, error) {
+// Table is what the kernel said of all processes at one time. Reading it once
+// for several questions costs what one question does.
+type Table struct {
+	children map[int][]stat // by parent
+}
+
+// ReadTable reads it now.
+func ReadTable() (Table, error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
-		return nil, fmt.Errorf("proc: list processes: %w", err)
+		return Table{}, fmt.Errorf("proc: list processes: %w", err)
 	}
 	names, err := dir.Readdirnames(-1)
 	_ = dir.Close()
 	if err != nil {
-		return nil, fmt.Errorf("proc: list processes: %w", err)
+		return Table{}, fmt.Errorf("proc: list processes: %w", err)
 	}
-	children := make(map[int][]stat)
+	t := Table{children: make(map[int][]stat)}
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
 		if err != nil {
@@ -34,15 +39,29 @@ func descendants(root int) ([]stat, error) {
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return Table{}, err
 		}
-		children[st.ppid] = append(children[st.ppid], st)
+		t.children[st.ppid] = append(t.children[st.ppid], st)
 	}
-	found := append([]stat(nil), children[root]...)
+	return t, nil
+}
+
+// below returns the processes below root, parents before children. A process group would not do:
+// PostgreSQL's backends each lead one of their own.
+func (t Table) below(root int) []stat {
+	found := append([]stat(nil), t.children[root]...)
 	for i := 0; i < len(found); i++ {
-		found = append(found, children[found[i].pid]...)
+		found = append(found, t.children[found[i].pid]...)
 	}
-	return found, nil
+	return found
+}
+
+func descendants(root int) ([]stat, error) {
+	t, err := ReadTable()
+	if err != nil {
+		return nil, err
+	}
+	return t.below(root), nil
 }
 
 // signalTree signals root and what runs below it; SIGSTOP and SIGKILL have taken effect when it returns.

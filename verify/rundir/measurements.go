@@ -42,12 +42,20 @@ type NamedCurve struct {
 type Extras struct {
 	Schema      int                `json:"schema"`
 	Environment Environment        `json:"environment"`
-	Redis       RedisResult        `json:"redis"`    // Reserved is counted by verify
-	MQ          MQResult           `json:"mq"`       // Stored is counted by verify
-	Postgres    PostgresResult     `json:"postgres"` // WALBytes is the snapshot's
-	CPUSeconds  map[string]float64 `json:"cpu_seconds"`
+	Redis       RedisResult        `json:"redis"`       // Reserved is counted by verify
+	MQ          MQResult           `json:"mq"`          // Stored is counted by verify
+	Postgres    PostgresResult     `json:"postgres"`    // WALBytes is the snapshot's
+	CPUSeconds  map[string]float64 `json:"cpu_seconds"` // from the start of the load to quiescence
+	Usage       []UsageAt          `json:"usage"`
 	Funnel      []FunnelStage      `json:"funnel"` // ByCounters; empty: not measured
 }
 
 // ExtrasSchema is the version of Extras.
-const ExtrasSchema = 2
+const ExtrasSchema = 3
+
+// UsageAt is the CPU time that processes had used at a moment, milliseconds
+// since the start of the load. Samples are in order.
+type UsageAt struct {
+	AtMS       int64              `json:"at_ms"`
+	CPUSeconds map[string]float64 `json:"cpu_seconds"`
+}

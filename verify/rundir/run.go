@@ -3,7 +3,7 @@ package rundir
 import "time"
 
 // RunSchema is the version of run.json.
-const RunSchema = 2
+const RunSchema = 3
 
 // Verdicts. There is no zero verdict: a run never passes because nothing
 // judged it.
@@ -41,7 +41,9 @@ type Run struct {
 	Redis       RedisResult        `json:"redis"`
 	MQ          MQResult           `json:"mq"`
 	Postgres    PostgresResult     `json:"postgres"`
-	CPUSeconds  map[string]float64 `json:"cpu_seconds,omitempty"` // by process, over its life
+	CPUSeconds  map[string]float64 `json:"cpu_seconds,omitempty"` // by process, from the start of the load to quiescence
+	Phases      []Phase            `json:"phases"`
+	Stages      []Stage            `json:"stages"`
 	Funnel      []FunnelStage      `json:"funnel"`
 	Faults      []FaultResult      `json:"faults"`
 	Invariants  []Invariant        `json:"invariants"`
@@ -163,6 +165,29 @@ type FunnelStage struct {
 	Stage  string `json:"stage"`
 	In     int64  `json:"in"`
 	Out    int64  `json:"out"`
+}
+
+// Phase is a part of a run: what was asked for and answered in it, by when it
+// was due, and what each store wrote, by the store's own time. Times are
+// milliseconds since the start of the load. Cores are CPU seconds a second, by
+// process; absent if they were not measured.
+type Phase struct {
+	Name         string             `json:"name"`
+	FromMS       float64            `json:"from_ms"`
+	UntilMS      float64            `json:"until_ms"`
+	DuePerS      float64            `json:"due_per_s"`
+	AnsweredPerS float64            `json:"answered_per_s"`
+	LatencyMS    Percentiles        `json:"latency_ms"`
+	ReservedPerS float64            `json:"reserved_per_s"` // Redis
+	StoredPerS   float64            `json:"stored_per_s"`   // create messages, at the broker
+	OrderedPerS  float64            `json:"ordered_per_s"`  // PostgreSQL
+	Cores        map[string]float64 `json:"cores,omitempty"`
+}
+
+// Stage is a part of the way of accepted requests, and the time it took.
+type Stage struct {
+	Name string      `json:"name"`
+	MS   Percentiles `json:"ms"`
 }
 
 // FaultResult says what a fault did.
