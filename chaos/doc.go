@@ -3,6 +3,6 @@
 // makes its run inconclusive, never passed; what must bite is in the plan and
 // judged by package verify.
 //
-// Imports allowed: system/seckill for the fault points' names, verify/rundir
-// for the timeline's format.
+// Imports allowed: chaos/proxy, system/seckill for the fault points' names,
+// verify/rundir for the timeline's format.
 package chaos

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -404,5 +405,30 @@ func TestWhatAProxyDoesNotTake(t *testing.T) {
 	}
 	if err := p.Accept(); !errors.Is(err, ErrClosed) {
 		t.Errorf("a closed proxy listens: %v", err)
+	}
+}
+
+func TestWorksIsNilOnlyIfTheStoreAnswers(t *testing.T) {
+	p, s := start(t, nil)
+	if err := p.Works(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, err := p.Add(Toxic{Direction: ToClient, Lost: true}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if err := p.Works(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "proxy redis: ") {
+		t.Errorf("answers are lost: error is %v", err)
+	}
+	s.ln.Close()
+	if err := p.Works(t.Context()); err == nil {
+		t.Error("a store that is gone answers")
+	}
+	if _, err := p.Refuse(); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Works(t.Context()); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("it refuses: error is %v", err)
 	}
 }

@@ -37,6 +37,7 @@ func TestLostRepliesOfTheRealServers(t *testing.T) {
 		}
 	})
 	at := servers.Addresses()
+	t.Run("Works", func(t *testing.T) { works(ctx, t, at) })
 	t.Run("EVALSHA", func(t *testing.T) { loseEvalsha(ctx, t, at) })
 	t.Run("COMMIT", func(t *testing.T) { loseCommit(ctx, t, at) })
 	t.Run("SendMessage", func(t *testing.T) { loseSend(ctx, t, at) })
@@ -205,4 +206,27 @@ func stored(ctx context.Context, t *testing.T, broker, topic string) int {
 		total += n
 	}
 	return total
+}
+
+// What every fault asks before and after itself.
+func works(ctx context.Context, t *testing.T, at stack.Addresses) {
+	addr, err := url.Parse(at.Postgres)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for protocol, upstream := range map[frame.Protocol]string{frame.Redis: at.Redis, frame.Postgres: addr.Host, frame.RocketMQ: at.BrokerDirect} {
+		p, err := Start(Config{Name: string(protocol), Listen: AnyAddr, Upstream: upstream, Protocol: protocol, Watchdog: hang})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Works(ctx); err != nil {
+			t.Error(err)
+		}
+		if n := p.Counts().Unread; n > 0 {
+			t.Errorf("%s: the question was not understood", protocol)
+		}
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 }

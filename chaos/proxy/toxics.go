@@ -47,7 +47,18 @@ type Effect struct {
 // Bytes is how much the toxic has acted on: delayed, throttled or discarded.
 func (e *Effect) Bytes() int64 { return e.acted() }
 
-// Kind names what it does.
+// Name is one word for what it does.
+func (t Toxic) Name() string {
+	switch {
+	case t.Lost:
+		return "loss"
+	case t.KiBPerS > 0:
+		return "bandwidth"
+	}
+	return "latency"
+}
+
+// kind is its type in toxiproxy's registry.
 func (t Toxic) kind() string {
 	switch {
 	case t.Lost:
