@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hotsku/hotsku/chaos"
+	"github.com/hotsku/hotsku/chaos/proxy"
 	"github.com/hotsku/hotsku/scenarios/fleet"
 	"github.com/hotsku/hotsku/stack"
 	"github.com/hotsku/hotsku/verify/rundir"
@@ -44,6 +45,7 @@ type site struct {
 	servers []stack.Server
 	dials   stack.Addresses // what the product dials: a server, or who stands before it
 	direct  stack.Addresses // where the servers themselves are
+	ways    map[Way]*proxy.Proxy
 	plan    *rundir.Plan
 	hitFile string          // where fault points are noted
 	rng     *rand.Rand      // of this fault alone

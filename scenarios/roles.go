@@ -45,3 +45,8 @@ func twoOfEach() []fleet.Role {
 	}
 	return roles
 }
+
+// withOrders adds a process of the buyers' window.
+func withOrders(roles []fleet.Role) []fleet.Role {
+	return append(roles, role("orders", "orders", true))
+}

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hotsku/hotsku/chaos"
+	"github.com/hotsku/hotsku/chaos/proxy"
 	"github.com/hotsku/hotsku/loadgen"
 	"github.com/hotsku/hotsku/loadgen/pace"
 	"github.com/hotsku/hotsku/scenarios/customers"
@@ -68,7 +69,9 @@ type runner struct {
 	stores   *snapshot.Stores
 	faults   []chaos.Fault
 	dials    stack.Addresses // what the product dials
-	loading  chan struct{}   // closed when the load begins
+	ways     map[Way]*proxy.Proxy
+	dialsOf  map[string]stack.Addresses // by kind, where it has a way of its own
+	loading  chan struct{}              // closed when the load begins
 	usage    usage
 }
 
@@ -200,7 +203,7 @@ func (r *runner) startServers(ctx context.Context) (err error) {
 	} else {
 		r.o.Progress.Phase("starting Redis, PostgreSQL and RocketMQ")
 	}
-	r.lent = stack.Options{Nice: serverNice()}
+	r.lent = stack.Options{Nice: serverNice(), BrokerBehindProxy: r.s.brokerBehindProxy()}
 	if r.stack, err = r.o.Servers.take(ctx, r.lent); err != nil {
 		return err
 	}
@@ -217,6 +220,11 @@ func (r *runner) startServers(ctx context.Context) (err error) {
 // activities, processes, warm-up, and the plan before any traffic.
 func (r *runner) startFleet(ctx context.Context, schedule pace.Schedule) (err error) {
 	r.o.Progress.Phase("starting the product")
+	if err := r.openWays(r.stack.Addresses(), func(w Way, addr string) {
+		r.timeline.Add("bench", w.name(), "proxy listens", nil, addr)
+	}); err != nil {
+		return err
+	}
 	r.key = seckill.TokenKey{ID: "run", Secret: make([]byte, 32)}
 	if _, err := crand.Read(r.key.Secret); err != nil {
 		return fmt.Errorf("draw a token key: %w", err)
@@ -228,6 +236,7 @@ func (r *runner) startFleet(ctx context.Context, schedule pace.Schedule) (err er
 		return err
 	}
 	for _, role := range r.s.Fleet {
+		role.Addresses = r.dialledBy(role.Kind)
 		if _, err := r.fleet.Add(role); err != nil {
 			return err
 		}
@@ -285,7 +294,7 @@ func (r *runner) setUpFaults(ctx context.Context) error {
 		servers[i] = g
 	}
 	for i, f := range r.s.Faults {
-		fault, err := f.Kind.build(site{fleet: r.fleet, servers: servers, dials: r.dials, direct: r.stack.Addresses(), plan: r.plan,
+		fault, err := f.Kind.build(site{fleet: r.fleet, servers: servers, dials: r.dials, direct: r.stack.Addresses(), ways: r.ways, plan: r.plan,
 			hitFile: filepath.Join(r.dir.Logs(), fmt.Sprintf("faultpoint-%d.jsonl", i+1)),
 			rng:     rand.New(rand.NewPCG(r.o.Seed, uint64(i))), load: r.loading})
 		if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/hotsku/hotsku/chaos"
+	"github.com/hotsku/hotsku/chaos/proxy"
 	"github.com/hotsku/hotsku/scenarios/fleet"
 	"github.com/hotsku/hotsku/stack"
 	"github.com/hotsku/hotsku/system/seckill"
@@ -169,6 +170,26 @@ func servers() []stack.Server {
 	return []stack.Server{named{name: stack.RedisName}, named{name: stack.PostgresName}, named{name: stack.NameServerName}, named{name: stack.BrokerName}}
 }
 
+// waysToNowhere are a scenario's proxies, with nobody behind them.
+func waysToNowhere(t *testing.T, s *Scenario) map[Way]*proxy.Proxy {
+	t.Helper()
+	ways := map[Way]*proxy.Proxy{}
+	nowhere := stack.Addresses{Redis: "127.0.0.1:1", Postgres: "postgres://u@127.0.0.1:1/d", Broker: proxy.AnyAddr, BrokerDirect: "127.0.0.1:1"}
+	for _, w := range s.ways() {
+		p, _, err := openWay(w, nowhere, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := p.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		ways[w] = p
+	}
+	return ways
+}
+
 // The plan and the timeline must name a fault alike, or what it hit would not
 // be counted for it.
 func TestAFaultIsNamedAlikeInPlanAndTimeline(t *testing.T) {
@@ -186,7 +207,7 @@ func TestAFaultIsNamedAlikeInPlanAndTimeline(t *testing.T) {
 	}
 	for _, s := range table {
 		plan := s.plan(1, "", rundir.SLOEnforce, 1, time.Unix(0, 0))
-		at := site{fleet: members(t, s.Fleet), servers: servers(), plan: plan, hitFile: "hits", rng: rand.New(rand.NewPCG(1, 2))}
+		at := site{ways: waysToNowhere(t, &s), fleet: members(t, s.Fleet), servers: servers(), plan: plan, hitFile: "hits", rng: rand.New(rand.NewPCG(1, 2))}
 		for _, f := range s.Faults {
 			fault, err := f.Kind.build(at)
 			if err != nil {

@@ -36,6 +36,7 @@ func (r *runner) stop(well bool) error {
 		}
 		errs = append(errs, r.searchLogs())
 	}
+	errs = append(errs, r.closeWays())
 	for _, s := range r.stack.Servers() {
 		errs = append(errs, copyFile(s.LogPath(), filepath.Join(r.dir.Logs(), s.Name()+".log")))
 	}

@@ -47,5 +47,6 @@ func All() []Scenario {
 		workloads(),
 		oneOfTwoDies(),
 		serverFaults(),
+		wayFaults(),
 	)
 }

@@ -77,6 +77,8 @@ type Role struct {
 	Env   []string // NAME=VALUE, instead of the fleet's own: one role may dial another address
 	Chaos bool     // the chaos build
 	Nice  int      // 0 to 19: what the process gives way to others
+	// Addresses is where it finds the servers; its zero value: where the fleet does.
+	Addresses stack.Addresses
 }
 
 // Config of a fleet.
@@ -172,7 +174,7 @@ func (f *Fleet) Run(ctx context.Context, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, f.cfg.StartTimeout, fmt.Errorf("no end within %v", f.cfg.StartTimeout))
 	defer cancel()
 	cmd := exec.CommandContext(ctx, f.cfg.Binaries.Plain, slices.Concat(f.cfg.Binaries.Before, args)...)
-	cmd.Env = f.environment()
+	cmd.Env = f.environment(f.cfg.Addresses)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C reaches the harness alone
 	cmd.WaitDelay = time.Second                           // a child of it may hold its output open
 	out, err := cmd.Output()
@@ -190,8 +192,10 @@ func (f *Fleet) Run(ctx context.Context, args ...string) (string, error) {
 
 // environment is the shell's but for the product's settings: what is measured
 // is what the scenario says, whoever runs it.
-func (f *Fleet) environment() []string {
-	a := f.cfg.Addresses
+func (f *Fleet) environment(a stack.Addresses) []string {
+	if a == (stack.Addresses{}) {
+		a = f.cfg.Addresses
+	}
 	env := slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, "SECKILL_") })
 	return append(env, "SECKILL_REDIS="+a.Redis, "SECKILL_POSTGRES="+a.Postgres, "SECKILL_NAME_SERVER="+a.NameServer,
 		"SECKILL_BROKER="+a.Broker, "SECKILL_TOKEN_KEY="+f.cfg.TokenKey)

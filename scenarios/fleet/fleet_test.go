@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotsku/hotsku/stack"
 	"github.com/hotsku/hotsku/stack/proc"
 )
 
@@ -335,7 +336,7 @@ func TestNoSettingOfTheShellReachesAProcess(t *testing.T) {
 	t.Setenv("SECKILL_USER_LIMIT", "1:1")
 	t.Setenv("SECKILL_REDIS", "elsewhere:1")
 	t.Setenv("HOTSKU_FLEET_TEST_KEPT", "yes")
-	env := newFleet(t, nil).environment()
+	env := newFleet(t, nil).environment(stack.Addresses{})
 	var settings []string
 	for _, e := range env {
 		if strings.HasPrefix(e, "SECKILL_") {

@@ -87,7 +87,7 @@ func (m *Member) start(ctx context.Context) error {
 	m.armed = nil
 	m.starts++
 	var ready seckill.Ready
-	p, err := proc.Start(proc.Spec{Name: m.role.Name, Nice: m.role.Nice, Path: path, Args: slices.Concat(f.cfg.Binaries.Before, args), Env: append(f.environment(), m.role.Env...),
+	p, err := proc.Start(proc.Spec{Name: m.role.Name, Nice: m.role.Nice, Path: path, Args: slices.Concat(f.cfg.Binaries.Before, args), Env: append(f.environment(m.role.Addresses), m.role.Env...),
 		LogPath: filepath.Join(f.cfg.LogDir, m.role.Name+".log"),
 		Ready: func(line []byte) bool {
 			r, ok := readyLine(line)
