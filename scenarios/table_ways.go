@@ -4,7 +4,9 @@ import (
 	"time"
 
 	"github.com/hotsku/hotsku/chaos"
+	"github.com/hotsku/hotsku/chaos/proxy"
 	"github.com/hotsku/hotsku/stack"
+	"github.com/hotsku/hotsku/verify"
 	"github.com/hotsku/hotsku/verify/rundir"
 )
 
@@ -23,8 +25,38 @@ func wayFaults() []Scenario {
 				Must: append(must, rundir.MustHit{Hit: "felt", AtLeast: 1})}},
 			Invariants: invariantsAll(), Converge: 60 * time.Second}
 	}
+	broker := Way{Store: stack.BrokerName}
+	slow := func(d proxy.Direction, by time.Duration) chaos.Trouble {
+		return chaos.Trouble{Toxics: []proxy.Toxic{{Direction: d, Latency: by, Jitter: by / 2}}}
+	}
 	hit := func(name string, n int64) rundir.MustHit { return rundir.MustHit{Hit: name, AtLeast: n} }
 	return []Scenario{
+		row("lose-one-send-reply", // R7.8.1, R7.8.2, R7.8.3, R7.8.4
+			"the broker's reply to a send is lost after it stored the messages; the buyers hear that they are pending, and each has one order in the end",
+			6*time.Second,
+			LoseReply{Reply: ReplySend, From: time.Second, Until: 2 * time.Second, Among: 20, Times: 1, By: "access", Felt: "message_send_unknown_total"},
+			0, hit("replies_lost", 1)),
+		row("lose-one-commit-reply", // R7.10.6, R13.4.4
+			"PostgreSQL's reply to the consumer's COMMIT is lost after it committed; the consumer does the batch again, and the inbox says that it is done",
+			6*time.Second,
+			LoseReply{Reply: ReplyCommit, Of: "consumer", From: time.Second, Until: 2 * time.Second, Among: 10, Times: 1, By: "consumer", Felt: "inbox_conflict_total"},
+			0, hit("replies_lost", 1)),
+		row("drop-broker-before-ack", // R13.4.2, R7.11.2
+			"six times in a row the broker's acknowledgement is lost with its connection; every message is resent with its id, and none becomes two orders",
+			8*time.Second,
+			LoseReply{Reply: ReplySend, From: time.Second, Until: 2 * time.Second, Among: 5, Times: 6, By: "access", Felt: "message_send_unknown_total"},
+			0, hit("replies_lost", 6), hit(verify.HitResentBesideOriginal, 1)),
+		row("broker-flap", // R7.11.2
+			"the broker's connections are reset and refused four times for half a second; reservations wait and are resent, and the breaker stays closed or opens briefly",
+			10*time.Second,
+			WayBlocked{Way: broker, Trouble: chaos.Trouble{Refuse: true}, From: time.Second, Until: 2 * time.Second, Times: 4, For: 500 * time.Millisecond, By: "access", Felt: "message_send_unknown_total"},
+			500*time.Millisecond, hit("times", 4), hit("connections_cut", 4)),
+		row("broker-timeouts", // R13.5.5
+			"the broker's replies come later than sends wait for them; every reservation is pending for a while, and the load shape of 13.5 still ends in one order each",
+			8*time.Second,
+			WayBlocked{Way: broker, Trouble: slow(proxy.ToClient, 300*time.Millisecond),
+				From: time.Second, Until: 2 * time.Second, By: "access", Felt: "seckill_queued_pending_total"},
+			3*time.Second, hit("bytes_hit", 1)),
 		closes(rundir.Outage{Dependency: rundir.OnRedis, LimitMS: 500, ProbesPerS: 0}, row("redis-down", // R7.11.1, R11.1
 			"nobody reaches Redis for four seconds; requests are refused at once with the reason, none hears SOLD_OUT, and the sale goes on after it",
 			12*time.Second,
@@ -34,6 +66,11 @@ func wayFaults() []Scenario {
 			"only the buyers' window does not reach Redis; it asks PostgreSQL within its limits, and the sale does not notice",
 			8*time.Second,
 			WayBlocked{Way: Way{Store: stack.RedisName, Of: "orders"}, Trouble: chaos.Trouble{Refuse: true}, From: time.Second, Until: 2 * time.Second, By: "orders", Felt: "query_fallbacks_total"},
+			2*time.Second, hit("connections_cut", 1)),
+		row("query-postgres-down", // R7.11.7
+			"only the buyers' window does not reach PostgreSQL; it answers what Redis knows and says that the rest cannot be told now",
+			8*time.Second,
+			WayBlocked{Way: Way{Store: stack.PostgresName, Of: "orders"}, Trouble: chaos.Trouble{Refuse: true}, From: time.Second, Until: 2 * time.Second, By: "orders", Felt: "query_store_failures_total"},
 			2*time.Second, hit("connections_cut", 1)),
 	}
 }
