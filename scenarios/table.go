@@ -48,5 +48,6 @@ func All() []Scenario {
 		oneOfTwoDies(),
 		serverFaults(),
 		wayFaults(),
+		random(),
 	)
 }

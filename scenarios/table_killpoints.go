@@ -51,5 +51,8 @@ func killPoints() []Scenario {
 		row("kill-outbox-after-publish", // R7.10.7
 			"the outbox dies by SIGKILL after the broker confirmed events and before that was noted; they come twice and are applied once",
 			dies("outbox", seckill.FaultOutboxAfterPublish, 3)),
+		row("kill-before-query-cache", // R7.10.8
+			"the projector dies by SIGKILL before it writes what PostgreSQL decided to Redis; the events come again",
+			dies("outbox", seckill.FaultProjectorBeforeWrite, 3)),
 	}
 }
