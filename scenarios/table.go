@@ -48,6 +48,7 @@ func All() []Scenario {
 		oneOfTwoDies(),
 		serverFaults(),
 		wayFaults(),
+		salesAndStores(),
 		random(),
 	)
 }
