@@ -48,5 +48,15 @@ func All() []Mutant {
 			Name: "inbox-outside-the-transaction", Doc: "the inbox row is committed before the transaction that it is to make safe",
 			Scenario: "one-consumer-dies", KilledBy: []string{"I3", "I4"},
 		},
+		{
+			// R15.1
+			Name: "order-success-on-reserve", Doc: "whoever asks is told of an order as soon as Redis holds a reservation",
+			Scenario: "one-consumer-dies", KilledBy: []string{"I8"},
+		},
+		{
+			// R15.11
+			Name: "requery-miss-allows-new-purchase", Doc: "whoever asks while no order is found is told that nothing was accepted",
+			Scenario: "one-consumer-dies", KilledBy: []string{"I13"},
+		},
 	}
 }

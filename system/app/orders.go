@@ -65,7 +65,7 @@ func (a *App) runOrders(ctx context.Context, p *process) error {
 	if err != nil {
 		return err
 	}
-	server := &fasthttp.Server{Handler: handler, Name: "seckill", Concurrency: ordersConnections,
+	server := &fasthttp.Server{Handler: a.wiring.Queries(handler), Name: "seckill", Concurrency: ordersConnections,
 		ReadTimeout: ordersReadTimeout, WriteTimeout: ordersWriteTimeout, IdleTimeout: ordersIdleTimeout,
 		MaxRequestBodySize: ordersBodyLimit, CloseOnShutdown: true, Logger: fasthttpLog{a.log}}
 	served := make(chan error, 1)

@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"time"
 
+	"github.com/valyala/fasthttp"
+
 	"github.com/hotsku/hotsku/lua"
 	"github.com/hotsku/hotsku/system/mq"
 	"github.com/hotsku/hotsku/system/order"
@@ -54,7 +56,9 @@ type Wiring struct {
 	// Order is called before OrderHandler, with what the processor will be made
 	// of but for zero values. Its context is the role's.
 	Order func(context.Context, *order.Config) error
-	Hit   func(seckill.FaultPoint) // fault points
+	// Queries serves the orders role's clients.
+	Queries func(fasthttp.RequestHandler) fasthttp.RequestHandler
+	Hit     func(seckill.FaultPoint) // fault points
 }
 
 // DefaultWiring is the system as specified; hit is faultpoint.Hit.
@@ -67,6 +71,7 @@ func DefaultWiring(hit func(seckill.FaultPoint)) Wiring {
 		OrderHandler: same,
 		EventHandler: same,
 		Order:        func(context.Context, *order.Config) error { return nil },
+		Queries:      func(h fasthttp.RequestHandler) fasthttp.RequestHandler { return h },
 		Hit:          hit,
 	}
 }

@@ -34,11 +34,13 @@ var designs = map[string]func(*app.Wiring, Fire){
 	"new-message-id-per-resend":        newMessageIDPerResend,
 	"client-retry-instead-of-scanner":  noScanner,
 
-	"gate-never-reopens":            gateNeverReopens,
-	"no-final-stock-check":          noFinalStockCheck,
-	"ack-before-commit":             ackBeforeCommit,
-	"inbox-outside-the-transaction": inboxOutside,
-	"phantom-stock-returned":        phantomStockReturned,
+	"gate-never-reopens":               gateNeverReopens,
+	"order-success-on-reserve":         orderSuccessOnReserve,
+	"requery-miss-allows-new-purchase": requeryMiss,
+	"no-final-stock-check":             noFinalStockCheck,
+	"ack-before-commit":                ackBeforeCommit,
+	"inbox-outside-the-transaction":    inboxOutside,
+	"phantom-stock-returned":           phantomStockReturned,
 }
 
 // Names are those of the designs, sorted.
