@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/hotsku/hotsku/loadgen/history"
 	"github.com/hotsku/hotsku/system/seckill"
@@ -227,6 +228,19 @@ func lies() []lie {
 				}
 			}
 			return fmt.Sprintf("%s must trace to a request, and user %d never sent request id %s: +1 phantom order", orderWords(&o), o.UserID, o.RequestID)
+		}},
+		{"an order of a message that came too late", "I5", func(w *world) string {
+			o := w.orders[0]
+			for i := range w.inbox {
+				if row := &w.inbox[i]; row.ReservationID == o.ReservationID && row.ConsumerGroup == seckill.GroupOrder {
+					for _, r := range w.reservations {
+						if r.ReservationID == o.ReservationID {
+							row.ReceivedAt = r.ReservedAt.Add(time.Minute + 3*time.Second)
+						}
+					}
+				}
+			}
+			return fmt.Sprintf("no longer held when its message was taken in, %s late, and became %s: +1 late order", clock(int64(3*time.Second)), orderWords(&o))
 		}},
 		{"a second message id for a reservation", "I7", func(w *world) string {
 			m := w.messages[0]

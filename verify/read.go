@@ -77,6 +77,9 @@ func (e *evidence) readStores() {
 		for _, s := range e.sales {
 			if r := s.byID[row.ReservationID]; r != nil {
 				r.inbox = append(r.inbox, row.MessageID)
+				if at := row.ReceivedAt; r.begun.IsZero() || at.Before(r.begun) {
+					r.begun = at
+				}
 			}
 		}
 	})
@@ -230,7 +233,7 @@ func (e *evidence) message(m *rundir.Message) {
 	}
 	e.messages++
 	d.reservation.messages = append(d.reservation.messages, storedMessage{
-		id: create.MessageID, resend: create.RetryCount > 0, at: at, storedAtMS: m.StoredAtMS})
+		id: create.MessageID, resend: create.RetryCount > 0, expires: create.ReservationExpiresAt, at: at, storedAtMS: m.StoredAtMS})
 }
 
 // messageIDs lists the different message ids of the stored messages.

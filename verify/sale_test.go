@@ -170,7 +170,7 @@ func (w *world) decide(r *simReservation, at int64) {
 	}
 	w.reservations = append(w.reservations, row)
 	w.ledger = append(w.ledger, entry)
-	w.inbox = append(w.inbox, rundir.InboxRow{ConsumerGroup: seckill.GroupOrder, MessageID: row.MessageID, ReservationID: r.id, CommittedAt: committed})
+	w.inbox = append(w.inbox, rundir.InboxRow{ConsumerGroup: seckill.GroupOrder, MessageID: row.MessageID, ReservationID: r.id, ReceivedAt: committed, CommittedAt: committed})
 	w.outbox = append(w.outbox, rundir.OutboxRow{EventID: int64(len(w.outbox) + 1), EventType: ev.EventType, AggregateID: r.id, Payload: payload, PublishedAt: &committed})
 }
 

@@ -53,6 +53,7 @@ type reservation struct {
 	rejects  []*rundir.LedgerRow
 	closings []*rundir.LedgerRow // how the order ended: paid, cancelled, expired
 	inbox    []string            // message ids seen by the order consumers
+	begun    time.Time           // when the first transaction that saw one began; zero: not known
 	messages []storedMessage
 	events   []seckill.Event
 }
@@ -65,9 +66,10 @@ type position struct {
 
 // storedMessage is one create message of a reservation at the broker.
 type storedMessage struct {
-	id     string
-	resend bool // by the scanner
-	at     position
+	id      string
+	resend  bool      // by the scanner
+	expires time.Time // until when the reservation holds, by the message
+	at      position
 
 	storedAtMS int64 // Unix
 }

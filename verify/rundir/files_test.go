@@ -96,7 +96,7 @@ func exampleRows() []any {
 			Status: "ORDER_CREATED", OrderID: ptr("ord_A"), ReservedAt: at, CommittedAt: at},
 		LedgerRow{LedgerID: 1, ActivityID: 7, SKUID: 11, ReservationID: "resv_A", OrderID: ptr("ord_A"),
 			TokenID: ptr(int64(9007199254740993)), EntryType: "SALE", Delta: -1, CommittedAt: at},
-		InboxRow{ConsumerGroup: "g", MessageID: "msg_A", ReservationID: "resv_A", CommittedAt: at},
+		InboxRow{ConsumerGroup: "g", MessageID: "msg_A", ReservationID: "resv_A", ReceivedAt: at, CommittedAt: at},
 		OutboxRow{EventID: 1, EventType: "ORDER_CREATED", AggregateID: "resv_A", Payload: json.RawMessage(`{"status":"ORDER_CREATED"}`), PublishedAt: &at},
 		DeadLetterRow{Topic: "seckill_order_create", Queue: 3, Offset: 18, MessageID: "msg_A", ReservationID: "resv_A", Class: "poison", Reason: "x", Body: `\x6e6f`},
 		Query{Schema: QueriesSchema, Census: true, Ask: AskCancel, User: 1000, RequestID: "r7-0", Order: "ord_A", SentUS: 1772357400123456, DoneUS: 1772357400123999,

@@ -170,6 +170,7 @@ type (
 		ConsumerGroup string    `json:"consumer_group"`
 		MessageID     string    `json:"message_id"`
 		ReservationID string    `json:"reservation_id"`
+		ReceivedAt    time.Time `json:"received_at,omitzero"` // when its transaction began
 		CommittedAt   time.Time `json:"committed_at"`
 	}
 	// OutboxRow is a row of event_outbox.
