@@ -7,7 +7,6 @@ import (
 	"github.com/hotsku/hotsku/scenarios/fleet"
 	"github.com/hotsku/hotsku/system/seckill"
 	"github.com/hotsku/hotsku/verify"
-	"github.com/hotsku/hotsku/verify/rundir"
 )
 
 // salesAndStores are the rows of which the field tells: what is sold, or what
@@ -19,15 +18,8 @@ func salesAndStores() []Scenario {
 		return Scenario{Name: name, Doc: doc, Tags: []string{"nightly"}, Load: load, Fleet: roles, Faults: faults,
 			Invariants: invariantsAll(), Converge: 45 * time.Second}
 	}
-	must := func(hits ...string) []rundir.MustHit {
-		out := make([]rundir.MustHit, len(hits))
-		for i, hit := range hits {
-			out[i] = rundir.MustHit{Hit: hit, AtLeast: 1}
-		}
-		return out
-	}
 	fault := func(kind Kind, down time.Duration, hits ...string) Fault {
-		return Fault{Kind: kind, Limits: chaos.Limits{Bite: limits.Bite, Down: down, Heal: limits.Heal}, Must: must(hits...)}
+		return Fault{Kind: kind, Limits: chaos.Limits{Bite: limits.Bite, Down: down, Heal: limits.Heal}, Must: happened(hits...)}
 	}
 	ended := verify.HitEnded
 	buyers := func() []fleet.Role { return append(defaultFleet(2, true), role("orders", "orders", true)) }

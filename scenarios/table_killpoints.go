@@ -32,6 +32,9 @@ func killPoints() []Scenario {
 		dies("access-1", seckill.FaultAccessAfterReserve, 200, rundir.MustHit{Hit: verify.HitResentByScannerOnly, AtLeast: 1}))
 	afterReserve.Tags = append(afterReserve.Tags, "smoke")
 	return []Scenario{
+		row("kill-before-reserve", // R7.10.1
+			"an access process dies by SIGKILL before the script; nobody was promised anything, and all other requests are answered",
+			dies("access-1", seckill.FaultAccessBeforeReserve, 200)),
 		afterReserve,
 		row("kill-after-send-before-mark", // R7.10.3
 			"an access process dies by SIGKILL after the broker confirmed and before that was noted; the scanner sends again, each order comes once",
@@ -51,6 +54,10 @@ func killPoints() []Scenario {
 		row("kill-outbox-after-publish", // R7.10.7
 			"the outbox dies by SIGKILL after the broker confirmed events and before that was noted; they come twice and are applied once",
 			dies("outbox", seckill.FaultOutboxAfterPublish, 3)),
+		row("kill-scanner-before-resend", // R7.7, R7.10.2
+			"an access process dies with what it reserved, then the scanner with that in hand; when it is back it sends the originals",
+			dies("access-1", seckill.FaultAccessAfterReserve, 200, rundir.MustHit{Hit: verify.HitResentByScannerOnly, AtLeast: 1}),
+			dies("scanner", seckill.FaultScannerBeforeResend, 1)),
 		row("kill-before-query-cache", // R7.10.8
 			"the projector dies by SIGKILL before it writes what PostgreSQL decided to Redis; the events come again",
 			dies("outbox", seckill.FaultProjectorBeforeWrite, 3)),

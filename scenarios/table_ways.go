@@ -51,6 +51,11 @@ func wayFaults() []Scenario {
 			10*time.Second,
 			WayBlocked{Way: broker, Trouble: chaos.Trouble{Refuse: true}, From: time.Second, Until: 2 * time.Second, Times: 4, For: 500 * time.Millisecond, By: "access", Felt: "message_send_unknown_total"},
 			500*time.Millisecond, hit("times", 4), hit("connections_cut", 4)),
+		closes(rundir.Outage{Dependency: rundir.OnBroker, LimitMS: 1000, ProbesPerS: 16}, row("broker-down", // R7.11.3, R11.3
+			"the broker cannot be reached for longer than the breaker bears; new reservations stop, and what waits comes home once it is back",
+			16*time.Second,
+			WayBlocked{Way: broker, Trouble: chaos.Trouble{Refuse: true}, From: time.Second, Until: 2 * time.Second, By: "access", Felt: "seckill_breaker_refused_total"},
+			5*time.Second, hit("connections_cut", 1))),
 		row("broker-timeouts", // R13.5.5
 			"the broker's replies come later than sends wait for them; every reservation is pending for a while, and the load shape of 13.5 still ends in one order each",
 			8*time.Second,

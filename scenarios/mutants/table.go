@@ -29,15 +29,15 @@ func All() []Mutant {
 		{
 			// R15.12
 			Name: "no-final-stock-check", Doc: "the consumer believes Redis, and sells another's unit where none is free",
-			Scenario: "redis-promises-too-much", KilledBy: []string{"I1"},
+			Scenario: "tokens-fewer-than-redis-stock", KilledBy: []string{"I1"},
 		},
 		{
 			Name: "phantom-stock-returned", Doc: "a unit that never was goes back to Redis, which sells it again",
-			Scenario: "redis-promises-too-much", KilledBy: []string{"I9"},
+			Scenario: "tokens-fewer-than-redis-stock", KilledBy: []string{"I9"},
 		},
 		{
 			Name: "gate-never-reopens", Doc: "the sold-out gate stays closed when units come back",
-			Scenario: "cancelled-units-sell-again", KilledBy: []string{"I10"},
+			Scenario: "resale-reopens-every-gate", KilledBy: []string{"I10"},
 		},
 		{
 			Name: "ack-before-commit", Doc: "the consumer acknowledges a batch when it takes it in, and runs the transaction after",
