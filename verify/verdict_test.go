@@ -172,7 +172,7 @@ func TestExtrasAreShownBesideTheEvidence(t *testing.T) {
 	if err := rundir.WriteJSON(dir.Extras(), x); err != nil {
 		t.Fatal(err)
 	}
-	if run := judgeDir(t, dir); run.ExitCode != ExitInconclusive || run.Reasons[0] != "metrics/extras.json: has schema 1, this build reads 2" || run.MQ.Sends != nil {
+	if run := judgeDir(t, dir); run.ExitCode != ExitInconclusive || run.Reasons[0] != "metrics/extras.json: has schema 1, this build reads 3" || run.MQ.Sends != nil {
 		t.Errorf("exit %d, %q", run.ExitCode, run.Reasons)
 	}
 	if err := rundir.WriteFile(dir.Extras(), []byte(`{"schema":1`)); err != nil {

@@ -56,6 +56,9 @@ func exampleRun() *Run {
 		MQ:         MQResult{Sends: ptr(int64(10)), Unknown: ptr(int64(1)), Stored: 101, OldestAgeMSMax: ptr(20.0), Redelivered: ptr(int64(2))},
 		Postgres:   PostgresResult{TxPerS: ptr(10.0), WALBytes: 1 << 20, ClaimsEmpty: ptr(int64(1))}, // no lock_wait_ms: not measured
 		CPUSeconds: map[string]float64{"access": 3.5},
+		Phases: []Phase{{Name: "burst", FromMS: 0, UntilMS: 500, DuePerS: 10_000, AnsweredPerS: 9_999.5, LatencyMS: Percentiles{Count: 5000, P50: 1, P90: 2, P99: 3, P999: 4, Max: 5},
+			ReservedPerS: 200, StoredPerS: 190, OrderedPerS: 100, Cores: map[string]float64{"access": 0.7}}},
+		Stages:     []Stage{{Name: "due → written: the generator", MS: Percentiles{Count: 100, P50: 1, P90: 2, P99: 3, P999: 4, Max: 5}}},
 		Funnel:     []FunnelStage{{Source: ByHistory, Stage: "sent", In: 100000, Out: 99999}},
 		Faults:     []FaultResult{{Name: "kill-access", Target: "access-1", AtMS: 100, UntilMS: 900, Hits: map[string]int64{"killed": 1}, Bit: true}},
 		Invariants: []Invariant{{ID: "I1", Name: "no oversell", Status: StatusViolated, Checked: 100, Violations: 1, Witness: []string{"token 5"}}},
@@ -163,7 +166,7 @@ func TestJSONFilesKeepTheirFormatAndAreNeverReadCut(t *testing.T) {
 	testJSONFile(t, "load.json", exampleMeasurements())
 	run := exampleRun()
 	testJSONFile(t, "extras.json", &Extras{Schema: ExtrasSchema, Environment: run.Environment, Redis: run.Redis, MQ: run.MQ,
-		Postgres: run.Postgres, CPUSeconds: run.CPUSeconds, Funnel: run.Funnel})
+		Postgres: run.Postgres, CPUSeconds: run.CPUSeconds, Funnel: run.Funnel, Usage: []UsageAt{{AtMS: 500, CPUSeconds: run.CPUSeconds}}})
 }
 
 func TestReadJSONNamesWhatIsWrong(t *testing.T) {
