@@ -41,6 +41,12 @@ func serverFaults() []Scenario {
 		return Scenario{Name: name, Doc: doc, Tags: []string{"nightly"}, Load: load(lasts), Fleet: defaultFleet(2, true),
 			Faults: faults, Invariants: invariantsAll(), Converge: 60 * time.Second}
 	}
+	// PostgreSQL comes last: the backlog it leaves closes a valve, and while that
+	// is closed nobody would miss the broker.
+	each := func(how chaos.Halt) []Fault {
+		return []Fault{down(stack.RedisName, how, time.Second, time.Second), down(stack.BrokerName, how, 6*time.Second, time.Second),
+			down(stack.PostgresName, how, 18*time.Second, time.Second)}
+	}
 	return []Scenario{
 		row("stop-postgres-30s", // R7.11.4, R7.11.5, R13.4.5
 			"PostgreSQL is shut down for 30 s under load; reservations wait in the broker, new ones stop at the limit, and every order comes once it is back",
@@ -54,5 +60,11 @@ func serverFaults() []Scenario {
 			Fault{Kind: KillPoint{Member: "access-1", Point: seckill.FaultAccessAfterReserve, At: 300},
 				Limits: chaos.Limits{Bite: 10 * time.Second, Down: time.Second, Heal: 20 * time.Second},
 				Must:   []rundir.MustHit{{Hit: "killed", AtLeast: 1}, {Hit: verify.HitResentByScannerOnly, AtLeast: 1}}}),
+		trial(row("pause-each-server", // R7.11.1, R7.11.2, R7.11.4
+			"Redis, then the broker, then PostgreSQL freezes with its connections open, until the product misses it and a second more",
+			25*time.Second, each(chaos.HaltPause)...)),
+		trial(row("kill-each-server", // R7.11.1, R7.11.2, R7.11.4
+			"Redis, then the broker, then PostgreSQL dies by SIGKILL and starts again with its data after a second; nothing acknowledged is lost",
+			25*time.Second, each(chaos.HaltKill)...)),
 	}
 }

@@ -31,6 +31,11 @@ func wayFaults() []Scenario {
 	}
 	hit := func(name string, n int64) rundir.MustHit { return rundir.MustHit{Hit: name, AtLeast: n} }
 	return []Scenario{
+		trial(row("lose-one-evalsha-reply", // R7.10.2, R11.1
+			"the reply to a reserve call is lost after the script reserved; the buyers hear that it is unknown, and the scanner brings their orders home",
+			6*time.Second,
+			LoseReply{Reply: ReplyReserve, Of: "access", From: time.Second, Until: 2 * time.Second, Among: 20, Times: 1, By: "access", Felt: "reservation_lua_errors"},
+			0, hit("replies_lost", 1), hit(verify.HitResentByScannerOnly, 1))),
 		row("lose-one-send-reply", // R7.8.1, R7.8.2, R7.8.3, R7.8.4
 			"the broker's reply to a send is lost after it stored the messages; the buyers hear that they are pending, and each has one order in the end",
 			6*time.Second,
@@ -67,6 +72,17 @@ func wayFaults() []Scenario {
 			12*time.Second,
 			WayBlocked{Way: Way{Store: stack.RedisName}, Trouble: chaos.Trouble{Refuse: true}, From: time.Second, Until: 2 * time.Second, By: "access", Felt: "seckill_valves_refused_total"},
 			2*time.Second, hit("connections_cut", 1))),
+		trial(closes(rundir.Outage{Dependency: rundir.OnPostgres, LimitMS: 1500, ProbesPerS: 0}, row("postgres-down-long", // R7.11.5, R11.5
+			"nobody reaches PostgreSQL for longer than the valve bears; new reservations stop at the limit, and every order comes once it is back",
+			24*time.Second,
+			WayBlocked{Way: Way{Store: stack.PostgresName}, Trouble: chaos.Trouble{Refuse: true}, From: time.Second, Until: 2 * time.Second, By: "access", Felt: "seckill_valves_refused_total"},
+			4*time.Second, hit("connections_cut", 1)))),
+		trial(lagOverLimit(row("lag-over-limit", // R7.11.5, R11.4
+			"the consumer's way to PostgreSQL is slow, and messages wait; over the limit new reservations stop, and go on once the consumer has caught up",
+			20*time.Second,
+			WayBlocked{Way: Way{Store: stack.PostgresName, Of: "consumer"}, Trouble: slow(proxy.ToClient, time.Second),
+				From: time.Second, Until: 2 * time.Second, By: "access", Felt: "seckill_valves_refused_total"},
+			2*time.Second, hit("bytes_hit", 1)))),
 		row("query-redis-down", // R7.11.6
 			"only the buyers' window does not reach Redis; it asks PostgreSQL within its limits, and the sale does not notice",
 			8*time.Second,
@@ -84,5 +100,16 @@ func wayFaults() []Scenario {
 func closes(by rundir.Outage, s Scenario) Scenario {
 	s.Faults[0].Closes = &by
 	s.Invariants = append(s.Invariants, "I11")
+	return s
+}
+
+// lagOverLimit gives the access processes a limit that the load reaches: above
+// what seems to wait because the broker hears of offsets late.
+func lagOverLimit(s Scenario) Scenario {
+	for i := range s.Fleet {
+		if s.Fleet[i].Kind == "access" {
+			s.Fleet[i].Args = append(s.Fleet[i].Args, "--lag-limit", "600")
+		}
+	}
 	return s
 }
