@@ -95,14 +95,10 @@ func strike(ctx context.Context, f Fault, limits Limits, t *Timeline) error {
 		return fmt.Errorf("wait for %s: %w", f.Name(), err)
 	}
 	t.Add(f.Name(), f.Target(), "bit", hits, detail)
-	down := time.NewTimer(limits.Down)
-	defer down.Stop()
-	select {
-	case <-down.C:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("%s: %w", f.Name(), ctx.Err())
+	if err := pause(ctx, limits.Down); err != nil {
+		return fmt.Errorf("%s: %w", f.Name(), err)
 	}
+	return nil
 }
 
 func heal(ctx context.Context, f Fault, t *Timeline) error {

@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
@@ -18,14 +19,7 @@ func (m Moment) Wait(ctx context.Context) error {
 		return ctx.Err()
 	case <-m.Load:
 	}
-	moment := time.NewTimer(m.After)
-	defer moment.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-moment.C:
-		return nil
-	}
+	return pause(ctx, m.After)
 }
 
 // Counter reads something that the product counts.
@@ -49,6 +43,35 @@ func (c Counter) rise(ctx context.Context, was int64) (int64, error) {
 		select {
 		case <-ctx.Done():
 			return 0, ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
+
+// pause lets time pass, or returns with ctx.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
+
+// untilItWorks asks until something works.
+func untilItWorks(ctx context.Context, works func(context.Context) error) error {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		err := works(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", ctx.Err(), err)
 		case <-tick.C:
 		}
 	}

@@ -115,18 +115,4 @@ func (d *ServerDown) Heal(ctx context.Context) error {
 }
 
 // WaitUntilHealed waits until the server answers.
-func (d *ServerDown) WaitUntilHealed(ctx context.Context) error {
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
-	for {
-		err := d.Server.Answers(ctx)
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", ctx.Err(), err)
-		case <-tick.C:
-		}
-	}
-}
+func (d *ServerDown) WaitUntilHealed(ctx context.Context) error { return untilItWorks(ctx, d.Works) }

@@ -200,32 +200,3 @@ func (b *WayBlocked) Heal(context.Context) error {
 
 // WaitUntilHealed waits until the store answers through the way.
 func (b *WayBlocked) WaitUntilHealed(ctx context.Context) error { return untilItWorks(ctx, b.Works) }
-
-// pause lets time pass, or returns with ctx.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
-}
-
-// untilItWorks asks until something works.
-func untilItWorks(ctx context.Context, works func(context.Context) error) error {
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
-	for {
-		err := works(ctx)
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", ctx.Err(), err)
-		case <-tick.C:
-		}
-	}
-}

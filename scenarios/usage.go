@@ -26,7 +26,7 @@ type usage struct {
 	last    map[string]float64 // as last read
 }
 
-// follow samples until ctx ends, and once more then.
+// followUsage samples until ctx ends, and once more then.
 func (r *runner) followUsage(ctx context.Context) {
 	select {
 	case <-r.loading:
